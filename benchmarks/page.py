@@ -1,0 +1,191 @@
+"""The page's own time, each figure beside what it cannot be faster than, in one run.
+
+    python benchmarks/page.py [--rounds 3]
+
+In a real Chromium, alternating with a Voila page that prints one line (same server options):
+
+- controls: from opening the page until Run can be pressed, over the one-line page's time until
+  its line shows; to reach: at most 2;
+- pictures: from usable controls until the first four pictures stand, less the worker's first
+  start and the first experiment up to its first picture, both measured apart; to reach: at most
+  1 s;
+- run: from the click on Run until the last picture stands, less the run's own work; to reach: at
+  most 0.5 s;
+- cancel: from the click on Cancel until "Cancelled" shows; to reach: at most 0.3 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+import nbformat
+from playwright.sync_api import Page, sync_playwright
+
+from explorer.events import Partial
+from explorer.experiment import Experiment
+from explorer.worker import Worker
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.browser import chromium
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, free_port, serving
+
+FIRST = Experiment(budget=60.0)  # what a fresh page runs
+MOMENTS = """() => ({
+    run: !!document.querySelector('.explorer-run button:not([disabled])'),
+    pictures: document.querySelectorAll('.js-plotly-plot .main-svg').length >= 4,
+})"""
+
+
+def worker_start_and_first_picture() -> float:
+    """Seconds of a fresh process from nothing to the first partial Result of the first run."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, __file__, "--first-partial"], check=True)
+    return time.perf_counter() - start
+
+
+def first_partial() -> None:
+    run = Worker().submit(FIRST)
+    for event in run.events():
+        if isinstance(event, Partial):
+            run.cancel()
+            return
+
+
+def until(page: Page, condition: str) -> float:
+    """The moment, by this process's clock, at which a condition in the page holds."""
+    page.wait_for_function(condition, polling=10, timeout=120_000)
+    return time.perf_counter()
+
+
+def one_line_page(page: Page, link: str) -> float:
+    start = time.perf_counter()
+    page.goto(link)
+    return until(page, "() => document.body.innerText.includes('one line')") - start
+
+
+def own_page(page: Page, link: str) -> tuple[float, float]:
+    """(seconds until the controls are usable, seconds from then until four pictures stand)."""
+    start = time.perf_counter()
+    page.goto(link)
+    controls = until(page, f"() => ({MOMENTS})().run")
+    return controls - start, until(page, f"() => ({MOMENTS})().pictures") - controls
+
+
+def run_and_cancel(page: Page, link: str) -> tuple[float, float]:
+    """(seconds from Run to the last picture less the run's work, seconds from Cancel on)."""
+    page.goto(f"{link}?size=60&repeats=3")
+    message = "document.querySelector('.explorer-message').textContent"
+    until(page, f"() => ({MOMENTS})().pictures && {message}.startsWith('Done')")
+    drawn = """() => { window.drawn = 0;
+        document.querySelectorAll('.js-plotly-plot').forEach(plot => {
+            new MutationObserver(() => window.drawn = performance.now())
+                .observe(plot.parentElement.parentElement, {childList: true, subtree: true}); });
+        const status = document.querySelector('.explorer-message');
+        new MutationObserver(() => {
+            if (status.textContent.startsWith('Done')) window.done = performance.now(); })
+            .observe(status.parentElement, {childList: true, subtree: true}); }"""
+    page.evaluate(drawn)
+    clicked = page.evaluate(
+        "() => { const now = performance.now();"
+        " document.querySelector('.explorer-run button').click(); return now; }"
+    )
+    page.wait_for_timeout(3_000)
+    last = page.evaluate("Math.max(window.drawn, window.done)")
+    worked = own_work(Experiment(size=60, repeats=3, budget=60.0))
+    page.get_by_label("Size n", exact=True).fill("1500")
+    page.get_by_role("button", name="Run").click()
+    until(page, f"() => {message}.includes('forward')")
+    start = time.perf_counter()
+    page.get_by_role("button", name="Cancel").click()
+    cancelled = until(page, f"() => {message}.startsWith('Cancelled')") - start
+    return (last - clicked) / 1e3 - worked, cancelled
+
+
+def own_work(experiment: Experiment) -> float:
+    """Seconds of the run itself, in a process from a fork server that is up."""
+    worker = Worker()
+    worker.devices()
+    start = time.perf_counter()
+    for _ in worker.submit(experiment).events():
+        pass
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--first-partial", action="store_true", help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.first_partial:
+        first_partial()
+        return
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ours = stack.enter_context(serving(_app(None), folder))
+        theirs = stack.enter_context(serving(_app(_one_line(folder)), folder))
+        playwright = stack.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(
+            executable_path=chromium.find(), args=list(CHROMIUM_ARGUMENTS)
+        )
+
+        def fresh(visit: Callable[[Page, str], object], link: str) -> object:
+            with browser.new_page() as page:  # a context, and so a cache, of its own
+                seen = visit(page, link)
+                page.goto("about:blank")  # ends the kernel
+                return seen
+
+        figures: dict[str, list[float]] = {"controls": [], "pictures": [], "run": [], "cancel": []}
+        for _ in range(chosen.rounds):
+            line = fresh(one_line_page, theirs)
+            controls, pictures = fresh(own_page, ours)
+            apart = worker_start_and_first_picture()
+            run, cancel = fresh(run_and_cancel, ours)
+            print(json.dumps({"line": line, "controls": controls, "pictures": pictures,
+                              "worker start and first partial": apart}))
+            figures["controls"].append(controls / line)
+            figures["pictures"].append(pictures - apart)
+            figures["run"].append(run)
+            figures["cancel"].append(cancel)
+        browser.close()
+    print(f"median (range) of {chosen.rounds} rounds")
+    for name, unit, bound in (("controls", "times the one-line page", 2.0),
+                              ("pictures", "s beyond start and experiment", 1.0),
+                              ("run", "s beyond the run's own work", 0.5),
+                              ("cancel", "s", 0.3)):
+        values = figures[name]
+        print(f"{name:>9}: {median(values):5.2f} ({min(values):.2f} to {max(values):.2f}) {unit}; "
+              f"to reach: at most {bound}")
+
+
+def _app(notebook: Path | None) -> list[str]:
+    """The server of the page, or the same server on another notebook."""
+    if notebook is None:
+        return [sys.executable, "-m", "explorer", "app", "--no-browser", "--port",
+                str(free_port())]
+    code = (
+        "import sys, pathlib, explorer.server as server;"
+        f"server.notebook_path = lambda: pathlib.Path({str(notebook)!r});"
+        f"sys.exit(server.serve_app('localhost', {free_port()}, open_browser=False))"
+    )
+    return [sys.executable, "-c", code]
+
+
+def _one_line(folder: Path) -> Path:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('one line')")])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    path = folder / "line.ipynb"
+    nbformat.write(notebook, path)
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Every dz_i/dx of z_i = g_i(f(x)), for a slow f and cheap heads g_i.
+
+    import explorer
+
+    result = explorer.gradients(f, [g1, g2], x, path="reuse")
+
+The names below are imported when they are first used: only what computes imports torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from explorer.experiment import Experiment, InvalidExperiment
+    from explorer.paths import Gradients, Passes, gradients
+    from explorer.result import Result
+    from explorer.worker import Worker
+
+_HOME = {
+    "Experiment": "experiment",
+    "Gradients": "paths",
+    "InvalidExperiment": "experiment",
+    "Passes": "paths",
+    "Result": "result",
+    "Worker": "worker",
+    "gradients": "paths",
+}
+
+__all__ = [
+    "Experiment",
+    "Gradients",
+    "InvalidExperiment",
+    "Passes",
+    "Result",
+    "Worker",
+    "gradients",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'explorer' has no attribute {name!r}")
+    return getattr(import_module(f"explorer.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

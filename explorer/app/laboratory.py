@@ -1,0 +1,202 @@
+"""The page: controls, a run under way, and what it showed. `page()` is all a notebook calls."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import ipywidgets as widgets
+from IPython.display import Javascript, display
+
+from explorer.app.autorun import Pace
+from explorer.app.controls import Controls
+from explorer.app.pictures import Pictures
+from explorer.app.runner import Runner
+from explorer.app.state import State
+from explorer.units import seconds
+from explorer.worker import Worker
+
+AUTO = 0.5  # seconds up to which a change runs by itself
+
+
+def page() -> None:
+    """Shows the laboratory below the cell: in JupyterLab, or as a web page through Voila."""
+    built = Laboratory(State(), Runner(Worker()), _query())
+    # JupyterLab has no template of ours: the sliders get their names from the same script.
+    display(built.widget, Javascript(_asset("page.js")))  # type: ignore[no-untyped-call]
+    built.start()
+
+
+class Laboratory:
+    """The parts of the page and what goes between them; `widget` is the whole.
+
+    Args:
+        query: the query string of the link that opened it, "" for none.
+    """
+
+    def __init__(self, state: State, runner: Runner, query: str = "") -> None:
+        self.state = state
+        self.runner = runner
+        self._pace = Pace()
+        self._loading = True
+        self._fault = widgets.HTML()
+        self._link_problems = state.load(query)
+        self.controls = Controls(state, self._guarded)
+        self.pictures = Pictures()
+        self.run = widgets.Button(description="Run", button_style="primary")
+        self.cancel = widgets.Button(description="Cancel", disabled=True)
+        self.reset = widgets.Button(description="Reset", tooltip="Everything as at the beginning")
+        self.progress = widgets.FloatProgress(min=0.0, max=1.0)
+        self._message = widgets.HTML()
+        self._hint = widgets.HTML()
+        self._link = widgets.HTML()
+        self.widget = self._layout()
+        self._connect()
+
+    def start(self) -> None:
+        """Starts the work in the background, with the first experiment unless the link is wrong."""
+        self._loading = False
+        self.runner.start()
+        self._tell_link()
+        if self.state.experiment is not None and not self._link_problems:
+            self.runner.request(self.state.experiment)
+        else:
+            self._show_message("The link was not run: put right what is marked, then press Run.")
+        for problem in self._link_problems:
+            self._show_fault(f"In the link: {problem}")
+
+    def _layout(self) -> widgets.Widget:
+        buttons = widgets.HBox([self.run, self.cancel, self.reset])
+        buttons.add_class("explorer-buttons")
+        going = widgets.VBox([buttons, self._hint, self.progress, self._message, self._fault])
+        going.add_class("explorer-run")
+        left = widgets.VBox([going, self.controls.widget])
+        left.add_class("explorer-left")
+        body = widgets.Box([left, self.pictures.widget])
+        body.add_class("explorer-body")
+        style = widgets.HTML(f"<style>{_asset('style.css')}{_asset('../figures.css')}</style>")
+        whole = widgets.VBox([style, body, self._link])
+        whole.add_class("explorer")
+        return whole
+
+    def _connect(self) -> None:
+        guarded = self._guarded
+        self.run.on_click(guarded(lambda button: self._request()))
+        self.cancel.on_click(guarded(lambda button: self.runner.cancel()))
+        self.reset.on_click(guarded(lambda button: self._reset()))
+        self.state.observe(guarded(lambda change: self._changed()), ["experiment", "problems"])
+        self.runner.observe(guarded(self._show_result), "result")
+        self.runner.observe(guarded(lambda change: self._show_status()), "status")
+        self.runner.observe(guarded(lambda change: self._show_message(change["new"])), "message")
+        self.runner.observe(guarded(self._show_fraction), "fraction")
+        self.runner.observe(guarded(self._show_devices), "devices")
+        self.runner.observe(guarded(self._show_problems), "problems")
+        self._changed()
+
+    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """A callback whose fault is shown: neither JupyterLab nor Voila would say a word."""
+
+        @functools.wraps(callback)
+        def guarded(*arguments: Any) -> None:
+            try:
+                callback(*arguments)
+            except Exception as error:
+                logging.getLogger(__name__).exception("a callback of the page failed")
+                self._show_fault(
+                    f"The page failed: {type(error).__name__}: {error}. Press Reset, or reload."
+                )
+
+        return guarded
+
+    # What a person does.
+
+    def _request(self) -> None:
+        if self.state.experiment is not None:
+            self.runner.request(self.state.experiment)
+
+    def _reset(self) -> None:
+        self._fault.value = ""
+        self.runner.cancel()
+        self.state.reset()
+        self._request()
+
+    def _changed(self) -> None:
+        """Follows the state: the link, what Run may do, and a run by itself where it is quick."""
+        experiment = self.state.experiment
+        self.run.disabled = experiment is None
+        if experiment is None:
+            self._hint.value = _hint("Put right what is marked below.")
+            return
+        expected = self._pace.seconds(experiment)
+        self._hint.value = _hint(_expectation(expected))
+        if not self._loading:
+            self._tell_link()
+            if expected < AUTO:
+                self.runner.request(experiment)
+
+    def _tell_link(self) -> None:
+        """The state for the address bar, which the page's script keeps in step."""
+        query = escape(self.state.query, quote=True)
+        self._link.value = f'<span class="explorer-state" data-query="{query}" hidden></span>'
+
+    # What the runner tells.
+
+    def _show_result(self, change: Any) -> None:
+        result = change["new"]
+        self.pictures.show(result)
+        if result.status == "done":
+            self._pace.learn(result)
+
+    def _show_status(self) -> None:
+        running = self.runner.status == "running"
+        self.cancel.disabled = not running
+        self.progress.bar_style = {"done": "success", "failed": "danger"}.get(
+            self.runner.status, ""
+        )
+
+    def _show_fraction(self, change: Any) -> None:
+        self.progress.value = change["new"]
+
+    def _show_message(self, message: str) -> None:
+        self._message.value = (
+            f'<span class="explorer-message" role="status">{escape(message)}</span>'
+        )
+
+    def _show_devices(self, change: Any) -> None:
+        self.controls.set_devices(change["new"])
+        self.state.set_devices([device.name for device in change["new"]])
+
+    def _show_problems(self, change: Any) -> None:
+        """The worker's problems, beside the controls at fault until the next change."""
+        self.state.problems = {**self.state.problems, **change["new"]}
+
+    def _show_fault(self, message: str) -> None:
+        self._fault.value = f'<span class="explorer-problem" role="alert">{escape(message)}</span>'
+
+
+def _expectation(expected: float) -> str:
+    if expected < AUTO:
+        return "Changes run by themselves."
+    return f"Press Run: about {seconds(expected)}."
+
+
+def _hint(text: str) -> str:
+    return f'<span class="explorer-hint">{escape(text)}</span>'
+
+
+def _asset(name: str) -> str:
+    return files("explorer.app").joinpath(name).read_text(encoding="utf-8")
+
+
+def _query() -> str:
+    """The query string of the page's link in Voila, "" elsewhere."""
+    if os.environ.get("VOILA_PREHEAT") == "True":
+        from voila.utils import get_query_string
+
+        return get_query_string() or ""
+    return os.environ.get("QUERY_STRING", "")

@@ -1,0 +1,78 @@
+"""A Result on the page: a sentence, verdicts, four pictures, and a table behind each."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from explorer import sentences
+from explorer.figures import figures, mime_bundle
+from explorer.result import Result
+from explorer.tables import tables, to_html
+
+NAMES = ("time", "passes", "accuracy", "norms")
+
+
+class Pictures:
+    """Built once, empty; `show` fills it."""
+
+    def __init__(self) -> None:
+        self._summary = widgets.HTML(
+            '<p class="explorer-summary">The first experiment is on its way…</p>'
+        )
+        self._verdicts = widgets.HTML()
+        self._notes = widgets.HTML()
+        # A figure goes through an Output: the renderer is a static file that the browser caches,
+        # where a FigureWidget would send 5 MB for each picture.
+        self._plots = {name: widgets.Output() for name in NAMES}
+        self._tables = {name: widgets.HTML() for name in NAMES}
+        self._shown: dict[str, Any] = {}
+        cards = []
+        for name in NAMES:
+            card = widgets.VBox([self._plots[name], self._tables[name]])
+            card.add_class("explorer-card")
+            card.add_class(f"explorer-card-{name}")
+            cards.append(card)
+        grid = widgets.Box(cards)
+        grid.add_class("explorer-grid")
+        self.widget = widgets.VBox([self._summary, self._verdicts, grid, self._notes])
+        self.widget.add_class("explorer-pictures")
+
+    def show(self, result: Result) -> None:
+        """Draws a result; what has not changed since the last one is left as it is."""
+        self._summary.value = _status(sentences.summary(result))
+        self._verdicts.value = _verdicts(result)
+        self._notes.value = _notes(sentences.notes(result))
+        drawn, rows = figures(result), tables(result)
+        for name in NAMES:
+            bundle = mime_bundle(drawn[name])
+            if self._shown.get(name) != bundle:
+                self._shown[name] = bundle
+                self._plots[name].outputs = (
+                    {"output_type": "display_data", "data": bundle, "metadata": {}},
+                )
+            table = to_html(rows[name])
+            self._tables[
+                name
+            ].value = (
+                f"<details><summary>Table: {escape(rows[name].title)}</summary>{table}</details>"
+            )
+
+
+def _status(sentence: str) -> str:
+    return f'<p class="explorer-summary" role="status" aria-live="polite">{escape(sentence)}</p>'
+
+
+def _verdicts(result: Result) -> str:
+    items = "".join(
+        f"<li><strong>{escape(name)}</strong>: {escape(sentences.verdict(result, name))}</li>"
+        for name in result.heads
+    )
+    return f'<ul class="explorer-verdicts">{items}</ul>'
+
+
+def _notes(notes: list[str]) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f'<ul class="explorer-notes">{items}</ul>' if items else ""

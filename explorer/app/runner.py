@@ -1,0 +1,128 @@
+"""Long work on the page: one small state machine over the worker.
+
+Requests come from callbacks; one background thread runs them one after the other, and it alone
+changes the traits, so that the widgets which watch them are written from one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from traitlets import Dict, Enum, Float, HasTraits, Instance, Tuple, Unicode
+
+from explorer.events import Cancelled, Done, Partial, Progress, Queued
+from explorer.experiment import Experiment
+from explorer.result import Result
+from explorer.units import seconds
+from explorer.worker import Run, Worker
+
+_HEARTBEAT = 0.25  # seconds between two moves of the progress bar in one long step
+_DRAW_EVERY = 0.5  # seconds between two drawings of partial results
+
+
+class Runner(HasTraits):
+    """`status` says where the work is; `result` keeps the last good value on show.
+
+    `fraction` is the part done as far as is known, from 0 to 1; `message` says what is going on,
+    or how the last run ended; `problems` names the fields that the worker found at fault.
+    """
+
+    status = Enum(("idle", "running", "done", "cancelled", "failed"), default_value="idle")
+    fraction = Float(0.0)
+    message = Unicode()
+    result = Instance(Result, allow_none=True)
+    devices = Tuple()
+    problems = Dict()
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self._worker = worker
+        self._next: Experiment | None = None
+        self._run: Run | None = None
+        self._wake = threading.Condition()
+
+    def start(self) -> None:
+        """Begins the background thread; it first asks for the devices, which starts the worker."""
+        threading.Thread(target=self._loop, daemon=True).start()
+
+    def request(self, experiment: Experiment) -> None:
+        """Runs an experiment as soon as the one that goes is done; only the latest waits."""
+        with self._wake:
+            self._next = experiment
+            self._wake.notify()
+
+    def cancel(self) -> None:
+        """Ends the run that goes, at once, and forgets the one that waits."""
+        with self._wake:
+            self._next = None
+            if self._run is not None:
+                self._run.cancel()
+
+    def _loop(self) -> None:
+        self._find_devices()
+        while True:
+            with self._wake:
+                while self._next is None:
+                    self._wake.wait()
+                experiment, self._next = self._next, None
+                self._run = run = self._worker.submit(experiment)
+            try:
+                self._follow(run)
+            except Exception as error:  # a fault of ours: said on the page, which goes on
+                logging.getLogger(__name__).exception("the page failed to show a run")
+                run.cancel()
+                self._end("failed", f"The page failed: {type(error).__name__}: {error}")
+            with self._wake:
+                self._run = None
+
+    def _find_devices(self) -> None:
+        try:
+            self.devices = self._worker.devices()
+        except RuntimeError as error:
+            self._end("failed", f"The worker does not start: {error}")
+
+    def _follow(self, run: Run) -> None:
+        """Shows one run to its end."""
+        self.problems = {}
+        self.fraction, self.message, self.status = 0.0, "Starting…", "running"
+        start = drawn = time.monotonic()
+        first = True
+        for event in run.events(_HEARTBEAT):
+            now = time.monotonic()
+            if isinstance(event, Queued):
+                self.message = (
+                    f"Another measurement has this machine. Place {event.place} in the queue."
+                )
+            elif isinstance(event, Progress):
+                self._show_progress(event, now - start)
+            elif isinstance(event, Partial):
+                # The browser draws four pictures a time, on the cores that measure.
+                if first or now - drawn > _DRAW_EVERY:
+                    first, drawn = False, now
+                    self.result = event.result
+            elif isinstance(event, Done):
+                self.result = event.result
+                self._end("done", f"Done in {seconds(now - start)}.")
+            elif isinstance(event, Cancelled):
+                self.result = event.result or self.result
+                kept = " The paths that had finished are shown." if event.result else ""
+                self._end("cancelled", f"Cancelled after {seconds(now - start)}.{kept}")
+            else:
+                self.result = event.result or self.result
+                self.problems = event.problems
+                self._end("failed", event.message)
+
+    def _show_progress(self, event: Progress, elapsed: float) -> None:
+        left = event.remaining
+        if left is None:
+            self.message = f"{event.text}…"
+        else:
+            self.fraction = elapsed / (elapsed + left) if elapsed + left else 0.0
+            self.message = f"{event.text}, about {seconds(left)} left"
+
+    def _end(self, status: str, message: str) -> None:
+        self.fraction = 1.0 if status == "done" else 0.0
+        self.message = message
+        self.status = status

@@ -1,0 +1,120 @@
+"""The state of the page: what was set, what is wrong with it, and the experiment it makes.
+
+Nothing else on the page holds state; the controls are views of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from traitlets import Dict, HasTraits, Instance
+
+from explorer.experiment import (
+    DEFAULT_FUNCTION,
+    Experiment,
+    InvalidExperiment,
+    check,
+    from_query,
+    table,
+    to_query,
+)
+from explorer.fields import FieldError
+from explorer.functions import FUNCTIONS
+
+PAGE_DEFAULTS: dict[str, Any] = {"budget": 60.0}
+"""Where the page begins otherwise than the table: someone waits in front of it."""
+
+Entry = str | tuple[str, ...]
+"""A field as it was entered: text, or the names that are chosen."""
+
+
+def defaults(function: str) -> dict[str, Entry]:
+    """The entries of a function's fields that a page begins with."""
+    entries: dict[str, Entry] = {}
+    for name, field in table(function).items():
+        value = PAGE_DEFAULTS.get(name, field.default)
+        entries[name] = tuple(value) if field.kind == "choices" else field.text(value)
+    entries["function"] = function
+    return entries
+
+
+class State(HasTraits):
+    """`entries` holds what was entered, right or wrong, by field; `problems` a sentence for each
+    field at fault; `experiment` what the entries make, None while any is wrong."""
+
+    entries = Dict()
+    problems = Dict()
+    experiment = Instance(Experiment, allow_none=True)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._devices: tuple[str, ...] = ()
+        self.reset()
+
+    def reset(self) -> None:
+        """Everything as a fresh page has it."""
+        self._take(defaults(DEFAULT_FUNCTION))
+
+    def set(self, name: str, entry: Entry) -> None:
+        """Takes one entry, right or wrong. Another function brings its own parameters along;
+        what both have is kept, but a size that the other does not allow."""
+        if self.entries.get(name) == entry:
+            return
+        entries = {**self.entries, name: entry}
+        if name == "function" and entry in FUNCTIONS:
+            fresh = defaults(str(entry))
+            entries = {**fresh, **{key: entries[key] for key in fresh if key in entries}}
+            try:
+                FUNCTIONS[str(entry)].size.parse(entries["size"])
+            except FieldError:
+                entries["size"] = fresh["size"]
+        self._take(entries)
+
+    def set_devices(self, names: Sequence[str]) -> None:
+        """Tells which devices are there; until then any is taken to be."""
+        self._devices = tuple(names)
+        self._take(self.entries)
+
+    def load(self, query: str) -> list[str]:
+        """Takes the values of a link as if they had been entered, wrong ones as they are.
+
+        Returns a sentence for each name in the link that is no field; these are left out.
+        """
+        given = from_query(query)
+        function = given.get("function", DEFAULT_FUNCTION)
+        known = function if function in FUNCTIONS else DEFAULT_FUNCTION
+        entries = defaults(known)
+        entries["function"] = function
+        _, problems = check(given)
+        for name, text in given.items():
+            if name in entries:
+                many = table(known)[name].kind == "choices"
+                entries[name] = tuple(text.split(",")) if many and text else text
+        self._take(entries)
+        return [problem for name, problem in problems.items() if name not in entries]
+
+    @property
+    def query(self) -> str:
+        """The query string of a link to this state; empty where it is a fresh page's or wrong."""
+        if self.experiment is None or self.entries == defaults(DEFAULT_FUNCTION):
+            return ""
+        return to_query(self.experiment.values)
+
+    def _take(self, entries: Mapping[str, Entry]) -> None:
+        _, problems = check(entries)
+        device = entries["device"]
+        if self._devices and "device" not in problems and device not in self._devices:
+            problems["device"] = (
+                f"Device {device} is not on this machine. Allowed: {', '.join(self._devices)}."
+            )
+        experiment = None
+        if not problems:
+            try:
+                experiment = Experiment.from_values(entries)
+            except InvalidExperiment as error:
+                problems = error.problems
+        with self.hold_trait_notifications():  # who observes one finds all three in step
+            self.entries = dict(entries)
+            self.problems = problems
+            self.experiment = experiment

@@ -1,0 +1,330 @@
+"""The command line: explorer app | lab | list | run.
+
+The options of `run` come from the table of fields. Importing this module imports no torch, so
+that the help opens at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from explorer.events import Cancelled, Done, Ending, Failed, Progress, Queued
+from explorer.experiment import DEFAULT_FUNCTION, Experiment, InvalidExperiment, table
+from explorer.fields import Field, shown, suggestion
+from explorer.functions import FUNCTIONS
+from explorer.heads import HEADS
+from explorer.planning import PATHS
+from explorer.result import Result
+
+DONE, FAILED, BAD_INPUT, CANCELLED = 0, 1, 2, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="explorer")
+def cli() -> None:
+    """Every dz_i/dx of z_i = g_i(f(x)), for a slow f and cheap heads g_i.
+
+    Runs f's backward once in the place of once a head, and shows what that saves.
+    """
+
+
+@cli.command()
+@click.option(
+    "--ip",
+    metavar="ADDRESS",
+    default="localhost",
+    show_default=True,
+    help="Address to listen on; 0.0.0.0 for every network of this machine.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(1, 65535),
+    default=None,
+    help="Port to listen on.  [default: 8866, or the next free one]",
+)
+@click.option("--no-browser", is_flag=True, help="Do not open the page in a browser.")
+def app(ip: str, port: int | None, no_browser: bool) -> None:
+    """Serve the page with Voila and print its link."""
+    from explorer.server import serve_app
+
+    sys.exit(serve_app(ip, port, open_browser=not no_browser))
+
+
+@cli.command()
+def lab() -> None:
+    """Open the notebook in JupyterLab."""
+    from explorer.server import serve_lab
+
+    sys.exit(serve_lab())
+
+
+@cli.command("list")
+def list_() -> None:
+    """Show the functions, heads, paths and devices there are."""
+    from explorer.worker import Worker
+
+    for function in FUNCTIONS.values():
+        click.echo(f"function {function.name}: {function.formula}")
+        click.echo(f"    --size: {function.size.allowed}; default {function.size.default}")
+        for field in function.parameters:
+            click.echo(
+                f"    --param {field.name}=…: {field.allowed}; default "
+                f"{field.empty if field.default is None else field.default}"
+            )
+    for head in HEADS.values():
+        click.echo(f"head {head.name}: {head.formula}, for {head.domain}")
+    for name, words in PATHS.items():
+        click.echo(f"path {name}: {words}")
+    for device in Worker().devices():
+        click.echo(f"device {device.name}: {device.title}")
+
+
+_MANY = {"heads": "--head", "paths": "--path"}  # options to be given several times
+
+
+def _field_options(command: Any) -> Any:
+    """Adds an option for every field that all functions share, and --param for the others."""
+    command = click.option(
+        "--param",
+        "parameters",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="A parameter of the function; see `explorer list`. May be given several times.",
+    )(command)
+    for field in reversed(_shared_fields()):
+        command = click.option(
+            _option(field.name),
+            field.name,
+            metavar=field.kind.upper().removesuffix("S"),
+            multiple=field.name in _MANY,
+            default=None,
+            help=_help(field),
+        )(command)
+    return command
+
+
+def _shared_fields() -> list[Field]:
+    first, *others = (table(function) for function in FUNCTIONS)
+    return [field for name, field in first.items() if all(name in other for other in others)]
+
+
+def _option(field: str) -> str:
+    return _MANY.get(field, f"--{field}")
+
+
+def _help(field: Field) -> str:
+    if field.name == "size":  # its range and default are the function's
+        return "Size of the problem; see `explorer list`."
+    text = f"{field.help[0].upper()}{field.help[1:]}: {field.allowed}"
+    if field.name in _MANY:
+        text += "; may be given several times"
+    return f"{text}.  [default: {field.text(field.default) or field.empty}]"
+
+
+@cli.command()
+@_field_options
+@click.option("--json", "json_file", metavar="FILE", help="Write the Result as JSON.")
+@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
+@click.option("--full", is_flag=True, help="List every entry of large gradients in the JSON.")
+def run(
+    parameters: tuple[str, ...],
+    json_file: str | None,
+    html_file: str | None,
+    full: bool,
+    **values: Any,
+) -> None:
+    """Run one experiment and print what it shows.
+
+    The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
+    """
+    from explorer.worker import Worker
+
+    try:
+        experiment = _experiment(values, parameters)
+        for option, file in (("--json", json_file), ("--html", html_file)):
+            if file is not None:
+                _require_place(option, Path(file))
+    except InvalidExperiment as error:
+        _refuse(error.problems)
+    ending = _follow(Worker().submit(experiment, full=full))
+    if isinstance(ending, Failed):
+        if ending.kind == "invalid":
+            _refuse(ending.problems)
+        click.echo(ending.message, err=True)
+    result = ending.result
+    if result is not None:
+        _print(result)
+        _write(result, json_file, html_file)
+    if isinstance(ending, Cancelled):
+        click.echo("Cancelled; what had finished is shown." if result else "Cancelled.", err=True)
+    sys.exit(_exit_code(ending))
+
+
+def _exit_code(ending: Ending) -> int:
+    if isinstance(ending, Done):
+        return DONE
+    if isinstance(ending, Cancelled):
+        return CANCELLED
+    return BAD_INPUT if ending.kind == "refused" else FAILED
+
+
+def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experiment:
+    """The Experiment of the options that were given; raises InvalidExperiment."""
+    given = {name: value for name, value in values.items() if value not in (None, ())}
+    function = FUNCTIONS.get(given.get("function", DEFAULT_FUNCTION))
+    allowed = [field.name for field in function.parameters] if function else []
+    problems: dict[str, str] = {}
+    for text in parameters:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            problems[text] = f"{shown(text)} is not NAME=VALUE, for example x=0.5."
+        elif name in _SHARED:
+            problems[text] = f"{name} is not a parameter; give {_option(name)} {value}."
+        elif function and name not in allowed:
+            problems[text] = (
+                f"{shown(name)} is not a parameter of {function.name}. "
+                f"{suggestion(name, allowed)}Allowed: {', '.join(allowed)}."
+            )
+        else:
+            given[name] = value
+    try:
+        experiment = Experiment.from_values(given)
+    except InvalidExperiment as error:
+        problems |= error.problems
+    if problems:
+        raise InvalidExperiment(problems)
+    return experiment
+
+
+_SHARED = frozenset(field.name for field in _shared_fields())
+
+
+def _require_place(option: str, file: Path) -> None:
+    """Raises InvalidExperiment unless a file can be written there: before the run, not after."""
+    import os
+
+    folder = file.parent
+    problem = ""
+    try:
+        if file.is_dir():
+            problem = f"{file} is a folder. Give the name of a file."
+        elif not folder.is_dir():
+            problem = f"The folder {folder} does not exist. Make it first, or choose another."
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            problem = f"The folder {folder} cannot be written to. Choose another."
+    except OSError as error:  # a name that is too long
+        problem = f"{shown(str(file))} cannot be a file: {error.strerror}."
+    if problem:
+        raise InvalidExperiment({option.removeprefix("--"): problem})
+
+
+def _refuse(problems: Mapping[str, str]) -> NoReturn:
+    """Says what is wrong with every option, and ends with the exit code for bad input."""
+    for name, problem in problems.items():
+        option = _option(name) if name in (*_SHARED, "json", "html") else "--param"
+        click.echo(f"{option}: {problem}", err=True)
+    sys.exit(BAD_INPUT)
+
+
+def _follow(run: Any) -> Ending:
+    """The run's events as a progress bar on standard error, to its end.
+
+    Ctrl-C, SIGTERM and SIGHUP cancel the run.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    start = time.monotonic()
+    with (
+        _cancelled_by_signals(run),
+        Bar(*columns, console=Console(stderr=True), transient=True) as bar,
+    ):
+        task = bar.add_task("starting", total=None, left="")
+        for event in run.events(heartbeat=0.5):
+            if isinstance(event, Queued):
+                bar.update(task, description=f"waiting, place {event.place} in the queue")
+            elif isinstance(event, Progress):
+                done, left = time.monotonic() - start, event.remaining
+                bar.update(
+                    task,
+                    description=event.text,
+                    completed=done,
+                    total=None if left is None else done + left,
+                    left="" if left is None else f"about {left:.0f} s left",
+                )
+            elif isinstance(event, Ending):
+                return event
+    raise AssertionError("a run's events end with an Ending")
+
+
+@contextmanager
+def _cancelled_by_signals(run: Any) -> Iterator[None]:
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {
+        name: signal.signal(getattr(signal, name), lambda number, frame: run.cancel())
+        for name in names  # Windows has no SIGHUP
+    }
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def _print(result: Result) -> None:
+    """The sentence, the verdicts and the tables, on standard output."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from explorer import sentences
+    from explorer.tables import tables
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200  # a file or a pipe has no edge to wrap at
+    console.print(sentences.summary(result), markup=False)
+    for name in result.heads:
+        console.print(f"{name}: {sentences.verdict(result, name)}", markup=False)
+    for each in tables(result).values():
+        grid = Grid(title=each.title, title_justify="left")
+        for column in each.columns:
+            grid.add_column(column, overflow="fold")
+        for row in each.rows:
+            grid.add_row(*row)
+        console.print(grid, markup=False)
+    for note in sentences.notes(result):
+        console.print(note, markup=False)
+
+
+def _write(result: Result, json_file: str | None, html_file: str | None) -> None:
+    from explorer.export import to_html, write_text
+
+    try:
+        if json_file is not None:
+            write_text(Path(json_file), result.to_json() + "\n")
+        if html_file is not None:
+            write_text(Path(html_file), to_html(result))
+    except OSError as error:
+        click.echo(str(error), err=True)
+        sys.exit(FAILED)
+
+
+def main() -> None:
+    """The entry point of the `explorer` command."""
+    cli(prog_name="explorer")

@@ -1,0 +1,76 @@
+"""What a run reports while it goes, as plain data. Importing this module imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from explorer.result import Result
+
+
+@dataclass(frozen=True)
+class Queued:
+    """Another measurement has the machine; `place` 1 is the next one to run."""
+
+    place: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is being done, and the seconds until the run ends as far as is known, else None."""
+
+    text: str
+    remaining: float | None
+
+    def later(self, seconds: float) -> Progress:
+        """The same, so many seconds on."""
+        left = None if self.remaining is None else max(0.0, self.remaining - seconds)
+        return Progress(self.text, left)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What is known so far."""
+
+    result: Result
+
+
+@dataclass(frozen=True)
+class Done:
+    """The run ended and this is its Result."""
+
+    result: Result
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """The run was cancelled; the Result holds the paths that had finished, None if none had."""
+
+    result: Result | None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The run ended without a Result; `message` is a sentence for the person.
+
+    `kind` is "invalid" (`problems` names the fields at fault), "refused" (it cannot fit, and was
+    not begun), "memory" (it ran out of memory), "crash" (the process died) or "error" (f or a
+    head raised). `result` holds the paths that had finished, None if none had.
+    """
+
+    kind: Literal["invalid", "refused", "memory", "crash", "error"]
+    message: str
+    problems: dict[str, str]
+    result: Result | None = None
+
+
+Event = Queued | Progress | Partial | Done | Cancelled | Failed
+Ending = Done | Cancelled | Failed
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device by torch's name for it ("cpu", "cuda:0") and the maker's."""
+
+    name: str
+    title: str

@@ -1,0 +1,441 @@
+"""Experiment → Result: builds f, runs the paths, and holds what they give against the truth.
+
+The road of one run: build f and time one forward; warm every path up, cheapest first, which
+gives its gradients, its passes and its memory; take the exact gradients and the spectral norms;
+then time the paths in interleaved rounds, so that a drift of the machine hits all alike.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from explorer import devices, memory
+from explorer.accuracy import exact_gradient, relative_difference
+from explorer.events import Progress
+from explorer.experiment import Experiment
+from explorer.functions.description import Problem
+from explorer.heads import HEADS, Head
+from explorer.jacobian import head_gradient, spectral_norm
+from explorer.measure import saved_bytes, statistics, timed
+from explorer.paths import Gradients, gradients, jacobian
+from explorer.planning import NAIVE, PassCost, expected_passes, predicted_seconds
+from explorer.result import (
+    Array,
+    Environment,
+    FunctionResult,
+    HeadNorms,
+    HeadResult,
+    JacobianResult,
+    Numbers,
+    PathResult,
+    Result,
+)
+
+LISTED = 16  # entries up to which a gradient is listed in full
+SLOW = 2.0  # seconds from which a path's first run is its warm-up and a sample in one
+_PARTIAL_EVERY = 0.2  # seconds between partial Results while the rounds go
+
+
+class DoesNotFit(RuntimeError):
+    """The experiment needs more memory than there is; nothing of it was run."""
+
+
+def execute(
+    experiment: Experiment, *, full: bool = False, memory_limit: int | None = None
+) -> Iterator[Progress | Result]:
+    """Runs an experiment in this process; the last thing it yields is the finished Result.
+
+    Args:
+        full: list gradients of any size entry by entry.
+        memory_limit: bytes that the run may take, by default what the device has free.
+
+    Raises:
+        InvalidExperiment: the device is not there.
+        DoesNotFit: the estimate of the memory it needs is above the limit.
+        Exception: whatever f or a head raises.
+    """
+    devices.require(experiment.device)
+    _require_memory(experiment, memory_limit)
+    yield from _Run(experiment, full).events()
+
+
+def _require_memory(experiment: Experiment, limit: int | None) -> None:
+    if limit is None:
+        limit = _free(experiment.device)
+    need = experiment.described.cost(experiment.setting).memory_bytes
+    if need > limit:
+        raise DoesNotFit(
+            f"{experiment.function} of size {experiment.size} in {experiment.dtype} needs about "
+            f"{need / 1e9:.2g} GB, and {limit / 1e9:.2g} GB are free on {experiment.device}. "
+            "Choose a smaller size" + (", or float32." if experiment.dtype == "float64" else ".")
+        )
+
+
+def _free(device: str) -> int:
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[0])
+    return memory.available()
+
+
+class _Path:
+    """What is known of one path so far."""
+
+    def __init__(self) -> None:
+        self.found: Gradients | None = None
+        self.runs: list[float] = []
+        self.first = math.nan  # seconds of the warm-up
+        self.saved: int | None = None
+        self.peak: int | None = None
+        self.left_out = ""  # why it is not run
+        self.predicted = math.nan
+
+    @property
+    def typical(self) -> float:
+        """Seconds to expect of the next run."""
+        return min(self.runs) if self.runs else self.first
+
+
+class _Run:
+    """One experiment under way."""
+
+    def __init__(self, experiment: Experiment, full: bool) -> None:
+        self.experiment = experiment
+        self._full = full
+        self._start = time.monotonic()
+        self._heads = {name: HEADS[name] for name in experiment.heads}
+        self._paths = {name: _Path() for name in experiment.paths}
+        self._environment = _environment(experiment.device)
+        self._exact: dict[str, Tensor] = {}
+        self._reference = "none yet"
+        self._norms = JacobianResult(spectral_norm=None, heads={}, method="not yet computed")
+        self._notes: list[str] = []
+
+    def events(self) -> Iterator[Progress | Result]:
+        yield Progress("building f", None)
+        self._problem = self.experiment.described.build(self.experiment.setting)
+        yield Progress("one forward pass", None)
+        self._first_forward()
+        yield from self._warm_up()
+        yield from self._look()
+        yield from self._rounds()
+        yield self._result("done")
+
+    # The steps, in their order.
+
+    def _first_forward(self) -> None:
+        """y, and the seconds of one forward and, as far as its cost tells, one backward."""
+
+        def forward() -> Tensor:
+            with torch.no_grad():
+                return self._problem.f(self._problem.x)
+
+        seconds, self._y = timed(forward)
+        if seconds < 0.1:  # the first one also paid for torch's own start
+            seconds, self._y = timed(forward)
+        cost = self.experiment.described.cost(self.experiment.setting)
+        self._cost = PassCost(seconds, seconds * cost.backward_flops / cost.forward_flops)
+        if self._problem.exact is not None:
+            exact = self._problem.exact
+            self._reference = "closed form"
+            self._exact = {name: exact_gradient(head, exact) for name, head in self._heads.items()}
+
+    def _warm_up(self) -> Iterator[Progress | Result]:
+        """The first run of every path, cheapest first, those that do not fit left out."""
+        for name in sorted(self._paths, key=self._predicted):
+            path = self._paths[name]
+            path.predicted = self._predicted(name)
+            if path.predicted > self._left():
+                path.left_out = (
+                    f"not run: it would take about {_seconds(path.predicted)}, more than is left "
+                    f"of the budget of {_seconds(self.experiment.budget or 0)}"
+                )
+                continue
+            yield Progress(f"warming up {name}", self._remaining())
+            with memory.peak(self.experiment.device) as peak, saved_bytes() as saved:
+                path.first, path.found = timed(self._execution(name))
+            path.saved = saved.size
+            if path.first > SLOW:
+                path.runs.append(path.first)
+            else:  # the first run of all also allocates what torch keeps for later ones
+                path.found = None
+                with memory.peak(self.experiment.device) as peak:
+                    path.first, path.found = timed(self._execution(name))
+            path.peak = peak.size
+            self._learn(path)
+            yield self._result("running")
+
+    def _look(self) -> Iterator[Progress | Result]:
+        """The exact gradients, where no closed form gave them, and the spectral norms."""
+        yield Progress("exact gradients", self._remaining())
+        if self._problem.exact is None:
+            self._take_reference()
+        yield Progress("spectral norms", self._remaining())
+        self._norms = self._take_norms()
+        yield self._result("running")
+
+    def _rounds(self) -> Iterator[Progress | Result]:
+        """The timed runs, every path once a round."""
+        ran = {name: path for name, path in self._paths.items() if path.found is not None}
+        shown = time.monotonic()
+        for number in range(1, self.experiment.repeats + 1):
+            for name, path in ran.items():
+                if len(path.runs) >= number:
+                    continue
+                if path.typical > self._left():
+                    self._notes.append(
+                        f"The budget of {_seconds(self.experiment.budget or 0)} ended the repeats "
+                        f"in round {number} of {self.experiment.repeats}."
+                    )
+                    self._count_warm_ups(ran)
+                    return
+                yield Progress(
+                    f"round {number} of {self.experiment.repeats}: {name}", self._remaining()
+                )
+                seconds, _ = timed(self._execution(name))
+                path.runs.append(seconds)
+                if time.monotonic() - shown > _PARTIAL_EVERY:
+                    yield self._result("running")
+                    shown = time.monotonic()
+
+    @staticmethod
+    def _count_warm_ups(ran: dict[str, _Path]) -> None:
+        """A path that the budget left without a timed run has its warm-up for one."""
+        for path in ran.values():
+            if not path.runs:
+                path.runs.append(path.first)
+
+    # Time: what is left, and what to expect.
+
+    def _left(self) -> float:
+        budget = self.experiment.budget
+        return math.inf if budget is None else budget - (time.monotonic() - self._start)
+
+    def _predicted(self, name: str) -> float:
+        return predicted_seconds(name, len(self._heads), self._y.numel(), self._cost)
+
+    def _learn(self, path: _Path) -> None:
+        """One backward, from what a path took beyond its forwards."""
+        assert path.found is not None
+        passes = path.found.passes
+        if passes.backward:
+            rest = path.first - passes.forward * self._cost.forward
+            self._cost = PassCost(self._cost.forward, max(0.0, rest) / passes.backward)
+
+    def _remaining(self) -> float:
+        """Seconds until the end, as the passes and the runs so far tell; within the budget."""
+        repeats = self.experiment.repeats
+        seconds = 0.0
+        for name, path in self._paths.items():
+            if path.left_out:
+                continue
+            if path.found is None:
+                once = self._predicted(name)
+                seconds += once * (repeats if once > SLOW else repeats + 2)
+            else:
+                seconds += path.typical * (repeats - len(path.runs))
+        return min(seconds, max(0.0, self._left()))
+
+    def _execution(self, name: str) -> Callable[[], Gradients]:
+        heads = list(self._heads.values())
+        problem = self._problem
+        return lambda: gradients(problem.f, heads, problem.x, path=name)
+
+    # What the gradients are held against.
+
+    def _take_reference(self) -> None:
+        """The gradients in float64 on the CPU, unless the budget forbids it."""
+        setting = self.experiment.setting
+        same = setting.dtype == "float64" and setting.device == "cpu"
+        wide = (
+            self._problem
+            if same
+            else self.experiment.described.build(replace(setting, dtype="float64", device="cpu"))
+        )
+        outputs, heads = self._y.numel(), len(self._heads)
+        path = min(("retain_graph", "reuse"), key=lambda p: expected_passes(p, heads, outputs)[1])
+        predicted = self._reference_seconds(wide, path, same)
+        if predicted > self._left():
+            self._reference = (
+                f"none: the reference in float64 on the CPU would take about "
+                f"{_seconds(predicted)}, more than is left of the budget"
+            )
+            return
+        found = gradients(wide.f, list(self._heads.values()), wide.x, path=path)
+        self._exact = dict(zip(self._heads, found.gradients, strict=True))
+        self._reference = "the same experiment in float64 on the CPU"
+        if same:
+            self._reference += ", the precision of this run: it shows rounding only"
+
+    def _reference_seconds(self, wide: Problem, path: str, same: bool) -> float:
+        cost = self._cost
+        if not same:
+            with torch.no_grad():
+                seconds, _ = timed(lambda: wide.f(wide.x))
+            ratio = self._cost.backward / self._cost.forward if self._cost.forward else 1.0
+            cost = PassCost(seconds, seconds * ratio)
+        return predicted_seconds(path, len(self._heads), self._y.numel(), cost)
+
+    def _take_norms(self) -> JacobianResult:
+        """Spectral norms from the Jacobian that reuse formed, else from one formed for them."""
+        outputs = self._y.numel()
+        reuse = self._paths.get("reuse")
+        if reuse is not None and reuse.found is not None:
+            matrix, method = reuse.found.jacobian, "dense, from the Jacobian that reuse formed"
+        else:
+            predicted = predicted_seconds("reuse", len(self._heads), outputs, self._cost)
+            if predicted > self._left():
+                return JacobianResult(
+                    spectral_norm=None,
+                    heads={},
+                    method=f"left out: dy/dx would take about {_seconds(predicted)}, "
+                    "more than is left of the budget",
+                )
+            matrix = jacobian(self._problem.f, self._problem.x)
+            method = "dense, from a Jacobian formed for this, one backward an entry of y"
+        assert matrix is not None  # the reuse path always forms it
+        norm = spectral_norm(matrix, outputs)
+        heads = {}
+        for name, head in self._heads.items():
+            cotangent = head_gradient(head, self._y)
+            own = spectral_norm(cotangent, 1)
+            composite = torch.tensordot(cotangent.to(matrix.dtype), matrix, dims=cotangent.ndim)
+            heads[name] = HeadNorms(
+                spectral_norm=own, composite=spectral_norm(composite, 1), bound=own * norm
+            )
+        return JacobianResult(spectral_norm=norm, heads=heads, method=method)
+
+    # What is known so far, as a Result.
+
+    def _result(self, status: Literal["running", "done"]) -> Result:
+        exact = self._problem.exact
+        return Result(
+            status=status,
+            experiment=self.experiment,
+            environment=self._environment,
+            function=FunctionResult(
+                name=self.experiment.function,
+                inputs=self._problem.x.numel(),
+                outputs=self._y.numel(),
+                value=self._value(self._y),
+                exact_value=None if exact is None else self._value(exact.value),
+            ),
+            paths={name: self._path_result(name) for name in self._paths},
+            heads={
+                name: self._head_result(number, name, head)
+                for number, (name, head) in enumerate(self._heads.items())
+            },
+            jacobian=self._norms,
+            notes=tuple(self._notes),
+        )
+
+    def _path_result(self, name: str) -> PathResult:
+        path = self._paths[name]
+        if path.found is None:
+            forward, backward = expected_passes(name, len(self._heads), self._y.numel())
+            return PathResult(
+                status="predicted" if path.left_out else "running",
+                predicted_seconds=self._predicted(name),
+                forward_passes=forward,
+                backward_passes=backward,
+                note=path.left_out,
+            )
+        seconds, noise = statistics(path.runs) if path.runs else (None, "")
+        return PathResult(
+            status="measured" if path.runs else "running",
+            seconds=seconds,
+            predicted_seconds=path.predicted,
+            forward_passes=path.found.passes.forward,
+            backward_passes=path.found.passes.backward,
+            forward_mode_passes=path.found.passes.forward_mode,
+            saved_bytes=path.saved,
+            peak_memory_bytes=path.peak,
+            noise=noise,
+        )
+
+    def _head_result(self, number: int, name: str, head: Head) -> HeadResult:
+        found = {
+            path: state.found.gradients[number]
+            for path, state in self._paths.items()
+            if state.found is not None
+        }
+        naive = next((path for path in NAIVE if path in found), None)
+        exact = self._exact.get(name)
+        with torch.no_grad():
+            value = head(self._y)
+        return HeadResult(
+            value=value.item(),
+            gradient={path: self._numbers(gradient) for path, gradient in found.items()},
+            agreement={
+                path: relative_difference(gradient, found[naive]) if naive else None
+                for path, gradient in found.items()
+            },
+            agreement_reference=naive,
+            error={
+                path: None if exact is None else relative_difference(gradient, exact)
+                for path, gradient in found.items()
+            },
+            error_reference=self._reference,
+            exact_gradient=None if exact is None else self._numbers(exact),
+            domain=_domain(head, self._y, value, list(found.values())),
+        )
+
+    def _value(self, tensor: Tensor) -> float | Numbers:
+        return tensor.item() if tensor.ndim == 0 else self._numbers(tensor)
+
+    def _numbers(self, tensor: Tensor) -> Numbers:
+        flat = tensor.detach().reshape(-1)
+        if self._full or flat.numel() <= LISTED:
+            return tuple(flat.tolist())
+        return Array(
+            norm=spectral_norm(flat, 1),
+            shape=tuple(tensor.shape),
+            first=tuple(flat[:LISTED].tolist()),
+        )
+
+
+def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor]) -> str:
+    """What is wrong with a head at y, in its own words; empty where nothing is."""
+    shown = {True: "NaN", False: "infinite"}[bool(value.isnan())]
+    if head.inside is not None and not head.inside(y).all():
+        outside = y.numel() - int(head.inside(y).sum())
+        where = "y lies" if y.numel() == 1 else f"{outside} of {y.numel()} entries of y lie"
+        return (
+            f"{where} outside the domain of {head.name}, {head.domain}: "
+            + ("its value is " + shown if not value.isfinite() else "its gradient is not defined")
+            + "."
+        )
+    if not value.isfinite():
+        largest = torch.finfo(y.dtype).max
+        name = str(y.dtype).removeprefix("torch.")
+        return (
+            f"{head.name} overflows {name}, whose largest number is {largest:.1e}: "
+            f"its value is {shown}."
+        )
+    if any(not gradient.isfinite().all() for gradient in found):
+        return f"The gradient of {head.name} is not finite at this y, though its value is."
+    return ""
+
+
+def _environment(device: str) -> Environment:
+    return Environment(
+        torch=torch.__version__,
+        python=platform.python_version(),
+        device_name=devices.title(device),
+        threads=torch.get_num_threads(),
+        host=socket.gethostname(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"

@@ -1,0 +1,242 @@
+"""An Experiment: what to do, as plain data, checked against one table of fields.
+
+The table (`table(function)`) makes the page's controls, the command line's options, the link's
+query string, the JSON and the validation. Importing this module imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from explorer.fields import Field, FieldError, shown, suggestion
+from explorer.functions import FUNCTIONS
+from explorer.functions.description import Function, Setting
+from explorer.heads import HEADS
+from explorer.planning import PATHS
+
+DTYPES = ("float32", "float64")
+
+LACKING: dict[tuple[str, str], str] = {
+    ("float64", "mps"): "Apple's MPS computes in float32 only",
+}
+"""The pairs of dtype and device type that torch lacks, with the reason."""
+
+DEFAULT_FUNCTION = "matrix_exp_trace"
+
+
+class InvalidExperiment(ValueError):
+    """Values that no Experiment can have; `problems` has a sentence for each field at fault."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems = dict(problems)
+        super().__init__(" ".join(self.problems.values()))
+
+    def __reduce__(self) -> tuple[type[InvalidExperiment], tuple[dict[str, str]]]:
+        return InvalidExperiment, (self.problems,)
+
+
+class _DeviceField(Field):
+    """A device by torch's name for it; whether it is there, only the worker knows."""
+
+    def parse(self, value: Any) -> str:
+        text = value.strip().lower() if isinstance(value, str) else ""
+        kind, colon, index = text.partition(":")
+        known = kind.isascii() and kind.isalpha() and len(kind) <= 20
+        if not known or (colon and not (index.isascii() and index.isdigit() and len(index) < 4)):
+            raise FieldError(f"{self.label} is {shown(value)}. Allowed: {self.allowed}.")
+        return text
+
+    @property
+    def allowed(self) -> str:
+        return "cpu, cuda, cuda:1, mps or another device of torch"
+
+
+_FUNCTION = Field(
+    "function",
+    "choice",
+    "Function",
+    DEFAULT_FUNCTION,
+    choices=tuple(FUNCTIONS),
+    help="the slow function f",
+)
+_COMMON = (
+    Field("dtype", "choice", "Data type", "float64", choices=DTYPES,
+          help="precision of the computation"),
+    _DeviceField("device", "choice", "Device", "cpu", help="where it runs"),
+    Field("heads", "choices", "Head", ("square", "sqrt"), choices=tuple(HEADS),
+          help="the cheap functions g of y"),
+    Field("paths", "choices", "Path", tuple(PATHS), choices=tuple(PATHS),
+          help="the ways to the gradients"),
+    Field("repeats", "integer", "Repeats", 5, minimum=1, maximum=1000,
+          help="timed runs of each path"),
+    Field("seed", "integer", "Seed", 0, minimum=0, maximum=2**31 - 1,
+          help="seed of the random numbers"),
+    Field("budget", "number", "Time budget", None, minimum=0, maximum=86_400,
+          exclusive_minimum=True, unit="seconds", optional=True, empty="no limit",
+          help="seconds after which repeats stop"),
+)  # fmt: skip
+
+
+def table(function: str = DEFAULT_FUNCTION) -> dict[str, Field]:
+    """The fields of an experiment on a function, by name, in the order they are shown.
+
+    The function's own parameters stand behind `size`.
+    """
+    described = FUNCTIONS[function]
+    fields = (_FUNCTION, described.size, *described.parameters, *_COMMON)
+    return {each.name: each for each in fields}
+
+
+def check(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """(the values that are allowed, parsed; a sentence for each one that is not), by field.
+
+    A field that is not given has its default. With an unknown function the other fields are
+    checked against the default function's, so that every problem is told at once.
+    """
+    parsed: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    function = values.get("function", DEFAULT_FUNCTION)
+    known = function if isinstance(function, str) and function in FUNCTIONS else DEFAULT_FUNCTION
+    fields = table(known)
+    for name, known_field in fields.items():
+        try:
+            parsed[name] = (
+                known_field.parse(values[name]) if name in values else known_field.default
+            )
+        except FieldError as error:
+            problems[name] = str(error)
+    for name in values:
+        if name not in fields:
+            problems[name] = (
+                f"{shown(name)} is not a field. {suggestion(str(name), tuple(fields))}"
+                f"Allowed: {', '.join(fields)}."
+            )
+    if "dtype" in parsed and "device" in parsed:
+        reason = lacking(parsed["dtype"], parsed["device"])
+        if reason:
+            problems["dtype"] = reason
+            del parsed["dtype"]
+    return parsed, problems
+
+
+def lacking(dtype: str, device: str) -> str:
+    """Why torch lacks a dtype on a device, as a sentence; empty where it has it."""
+    reason = LACKING.get((dtype, device.partition(":")[0]))
+    return f"{dtype} is not available on {device}: {reason}." if reason else ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run of the laboratory: which f, in what size and precision, which heads and paths.
+
+    Every value is checked when the object is made. `parameters` holds the function's own
+    parameters; those left out have their defaults. `budget` is in seconds, None for no limit.
+
+    Raises:
+        InvalidExperiment: a value is not allowed; `.problems` says which and what is.
+    """
+
+    function: str = DEFAULT_FUNCTION
+    size: int | None = None
+    """None stands for the function's default size."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    dtype: str = "float64"
+    device: str = "cpu"
+    heads: tuple[str, ...] = ("square", "sqrt")
+    paths: tuple[str, ...] = tuple(PATHS)
+    repeats: int = 5
+    seed: int = 0
+    budget: float | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in _OWN}
+        if given["size"] is None:
+            del given["size"]
+        clash = [name for name in self.parameters if name in _OWN]
+        parsed, problems = check({**self.parameters, **given})
+        for name in clash:
+            problems[name] = f"{name} is a field of its own, not a parameter of the function."
+        if problems:
+            raise InvalidExperiment(problems)
+        for name in _OWN:
+            object.__setattr__(self, name, parsed[name])
+        own = {name: value for name, value in parsed.items() if name not in _OWN}
+        object.__setattr__(self, "parameters", own)
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Experiment:
+        """An Experiment from one flat mapping of field names to values, text or typed.
+
+        Raises:
+            InvalidExperiment: with a sentence for each value that is not allowed.
+        """
+        parsed, problems = check(values)
+        if problems:
+            raise InvalidExperiment(problems)
+        own = {name: value for name, value in parsed.items() if name in _OWN}
+        return cls(**own, parameters={k: v for k, v in parsed.items() if k not in _OWN})
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """One flat mapping of every field's name to its value; `from_values` reads it back."""
+        return {
+            name: self.parameters[name] if name in self.parameters else getattr(self, name)
+            for name in table(self.function)
+        }
+
+    @property
+    def described(self) -> Function:
+        """The function's description."""
+        return FUNCTIONS[self.function]
+
+    @property
+    def setting(self) -> Setting:
+        """What the function's builder and its estimates take."""
+        assert self.size is not None  # __post_init__ has put the default in its place
+        return Setting(self.size, self.parameters, self.dtype, self.device, self.seed)
+
+    def to_json(self) -> dict[str, Any]:
+        """A mapping that `json.dumps` takes; `from_json` reads it back."""
+        plain = {name: getattr(self, name) for name in _OWN}
+        return {
+            **plain,
+            "parameters": dict(self.parameters),
+            "heads": list(self.heads),
+            "paths": list(self.paths),
+        }
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> Experiment:
+        """Reads what `to_json` wrote; raises InvalidExperiment, as the constructor does."""
+        if not isinstance(plain, Mapping):
+            problem = f"The experiment is {shown(plain)}. Allowed: a mapping of names to values."
+            raise InvalidExperiment({"experiment": problem})
+        parameters = plain.get("parameters", {})
+        if not isinstance(parameters, Mapping):
+            problem = f"parameters is {shown(parameters)}. Allowed: a mapping of names to values."
+            raise InvalidExperiment({"parameters": problem})
+        rest = {name: value for name, value in plain.items() if name != "parameters"}
+        return cls.from_values({**parameters, **rest})
+
+
+_OWN = ("function", "size", "dtype", "device", "heads", "paths", "repeats", "seed", "budget")
+
+
+def to_query(values: Mapping[str, Any]) -> str:
+    """The query string of a link that opens a page with these values, `?` not included."""
+    fields = table(values["function"])
+    return urlencode({name: fields[name].text(value) for name, value in values.items()}, safe=",:")
+
+
+def from_query(query: str) -> dict[str, str]:
+    """The values of a link's query string, as text and unchecked: `check` tells what is wrong.
+
+    The web server's own parameters are left out; of a name given twice the last counts; of more
+    than 100 values, many more than there are fields, the first 100.
+    """
+    first = "&".join(query.removeprefix("?").split("&", 100)[:100])
+    pairs = parse_qsl(first, keep_blank_values=True)
+    return {name: value for name, value in pairs if name not in ("token", "template", "theme")}

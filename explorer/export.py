@@ -1,0 +1,202 @@
+"""Result → files: a self-contained page, and text that is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+from plotly.io import to_html as plotly_div
+from plotly.offline import get_plotlyjs
+
+from explorer import sentences, tables
+from explorer.experiment import table
+from explorer.figures import CONFIG, figures
+from explorer.result import Result
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a text file in UTF-8: it appears whole, or what was there before stays.
+
+    The text is written beside the file and then takes its place. What is no file, such as a
+    terminal or a pipe, is written to as it is.
+
+    Raises:
+        OSError: it cannot be written; the message says which file and why.
+    """
+    target = Path(path).resolve()  # a link stays a link
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"Cannot write {path}: there is no folder {target.parent}.")
+    try:
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+        else:
+            _replace(target, text)
+    except OSError as error:
+        raise type(error)(f"Cannot write {path}: {error.strerror or error}.") from error
+
+
+def _replace(target: Path, text: str) -> None:
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with beside.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def to_html(result: Result) -> str:
+    """A page of its own: the sentence, the verdicts, the figures with their tables, the settings.
+
+    It asks for nothing from outside and opens without a network; it follows the reader's light
+    or dark. The Result itself is in it as JSON, in the element `explorer-result`.
+    """
+    described = result.experiment.described
+    title = f"{described.title}, {described.size.label.lower()} = {result.experiment.size}"
+    verdicts = (
+        f"<b>{escape(name)}</b>: {escape(sentences.verdict(result, name))}" for name in result.heads
+    )
+    return _PAGE.format(
+        title=escape(f"{title}, {result.experiment.dtype}"),
+        formula=escape(described.formula),
+        style=_STYLE + Path(__file__).with_name("figures.css").read_text(encoding="utf-8"),
+        plotly=get_plotlyjs(),
+        summary=escape(sentences.summary(result)),
+        verdicts=_list(verdicts),
+        notes=_list(map(escape, sentences.notes(result))),
+        figures=_figures(result),
+        experiment=_settings(result),
+        environment=_environment(result),
+        # Inside a script, "<" could begin a tag that ends it.
+        result=result.to_json().replace("<", "\\u003c"),
+    )
+
+
+def _list(items: Iterable[str]) -> str:
+    entries = "".join(f"<li>{item}</li>" for item in items)
+    return f"<ul>{entries}</ul>" if entries else ""
+
+
+def _figures(result: Result) -> str:
+    behind = tables.tables(result)
+    return "".join(
+        f'<section aria-label="{escape(behind[name].title)}">'
+        f"{_drawing(name, figure)}"
+        f"<details><summary>Table: {escape(behind[name].title)}</summary>"
+        f'<div class="wide">{tables.to_html(behind[name])}</div></details></section>'
+        for name, figure in figures(result).items()
+    )
+
+
+def _drawing(name: str, figure: go.Figure) -> str:
+    return str(
+        plotly_div(
+            figure,
+            config=CONFIG,
+            include_plotlyjs=False,
+            full_html=False,
+            div_id=f"figure-{name}",
+            default_height=f"{figure.layout.height}px",
+        )
+    )
+
+
+def _settings(result: Result) -> str:
+    """The experiment's fields by their labels, as the page and the command line name them."""
+    experiment = result.experiment
+    rows = []
+    for name, field in table(experiment.function).items():
+        text = field.text(experiment.values[name]) or field.empty
+        unit = f" {field.unit}" if field.unit and experiment.values[name] is not None else ""
+        rows.append((field.label, text.replace(",", ", ") + unit))
+    return tables.to_html(tables.Table("Experiment", ("Field", "Value"), tuple(rows)))
+
+
+def _environment(result: Result) -> str:
+    seen = result.environment
+    rows = (
+        ("Device", seen.device_name),
+        ("Threads", str(seen.threads)),
+        ("torch", seen.torch),
+        ("Python", seen.python),
+        ("Host", seen.host),
+        ("Started (UTC)", seen.started),
+    )
+    return tables.to_html(tables.Table("Environment", ("What", "Value"), rows))
+
+
+_STYLE = """
+:root {
+  color-scheme: light dark;
+  --jp-ui-font-color1: #1f1f1f; --jp-ui-font-color2: #555;
+  --jp-border-color1: #bbb; --jp-border-color2: #ddd; --jp-layout-color1: #fff;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --jp-ui-font-color1: #eee; --jp-ui-font-color2: #bbb;
+    --jp-border-color1: #666; --jp-border-color2: #3a3a3a; --jp-layout-color1: #16181c;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0 auto; max-width: 1200px; padding: 12px;
+  font: 16px/1.45 system-ui, sans-serif;
+  color: var(--jp-ui-font-color1); background: var(--jp-layout-color1);
+}
+h1 { font-size: 1.4em; line-height: 1.25; margin: 8px 0; }
+li { overflow-wrap: anywhere; }
+.summary { font-size: 1.25em; overflow-wrap: anywhere; }
+.formula, .notes { color: var(--jp-ui-font-color2); }
+.grid {
+  display: grid; gap: 12px; align-items: start;
+  grid-template-columns: repeat(auto-fill, minmax(min(480px, 100%), 1fr));
+}
+section {
+  min-width: 0; padding: 6px; border: 1px solid var(--jp-border-color2); border-radius: 6px;
+}
+.wide { overflow-x: auto; }
+summary { cursor: pointer; }
+table { border-collapse: collapse; font-size: 0.9em; margin: 8px 0; }
+caption { text-align: left; font-weight: 600; }
+th, td {
+  padding: 3px 10px 3px 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--jp-border-color2);
+}
+.settings td { overflow-wrap: anywhere; }
+"""
+
+# The policy holds the page to its word: it loads nothing, from anywhere.
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>{style}</style>
+<script>{plotly}</script>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+<p class="formula">{formula}</p>
+<p class="summary">{summary}</p>
+<div class="verdicts">{verdicts}</div>
+<noscript><p>The pictures need JavaScript; the tables behind them do not.</p></noscript>
+<div class="grid">{figures}</div>
+<div class="notes">{notes}</div>
+<div class="grid settings">{experiment}{environment}</div>
+</main>
+<script type="application/json" id="explorer-result">{result}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,112 @@
+"""y = tanh(W_L ⋯ tanh(W_1 x)): seeded dense tanh layers, a vector function with a full Jacobian."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from explorer.fields import Field
+from explorer.functions.description import Cost, Function, Problem, Setting
+
+
+def outputs(setting: Setting) -> int:
+    """m: what `outputs` says, else n."""
+    return int(setting.parameters["outputs"] or setting.size)
+
+
+def shapes(setting: Setting) -> Iterator[tuple[int, int]]:
+    """The shape (rows, columns) of each weight: n×n, the last one m×n."""
+    n, layers = setting.size, setting.parameters["layers"]
+    for layer in range(layers):
+        yield (outputs(setting) if layer == layers - 1 else n), n
+
+
+def build(setting: Setting) -> Problem:
+    """f and x ∈ Rⁿ; the weights are normal with variance gain²/n, x is standard normal.
+
+    All are drawn in float32 on the CPU, so that one seed is the same function, to the last bit,
+    in every dtype and on every device.
+    """
+    import torch
+
+    dtype = getattr(torch, setting.dtype)
+    generator = torch.Generator().manual_seed(setting.seed)
+    scale = setting.parameters["gain"] / math.sqrt(setting.size)
+    weights = [
+        (scale * torch.randn(shape, generator=generator)).to(setting.device, dtype)
+        for shape in shapes(setting)
+    ]
+    x = torch.randn(setting.size, generator=generator).to(setting.device, dtype)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        for weight in weights:
+            x = torch.tanh(weight @ x)
+        return x
+
+    return Problem(f, x)
+
+
+def cost(setting: Setting) -> Cost:
+    """Two operations a weight in each direction; the weights themselves are the memory."""
+    weights = sum(rows * columns for rows, columns in shapes(setting))
+    item = 8 if setting.dtype == "float64" else 4
+    # The weights are drawn in float32 first, and the Jacobian of m rows may be held beside them.
+    jacobian = outputs(setting) * setting.size * item
+    return Cost(
+        forward_flops=2.0 * weights,
+        backward_flops=2.0 * weights,
+        memory_bytes=float(weights * (item + 4) + 2 * jacobian),
+    )
+
+
+FUNCTION = Function(
+    name="tanh_network",
+    title="Dense tanh network",
+    formula="y = tanh(W_L ⋯ tanh(W₁ x)), W normal with variance gain²/n",
+    why_slow="each pass multiplies by every weight; the Jacobian takes one backward per output.",
+    size=Field(
+        "size",
+        "integer",
+        "Size n",
+        default=200,
+        minimum=1,
+        maximum=2000,
+        help="inputs, and the width of the layers",
+    ),
+    parameters=(
+        Field(
+            "outputs",
+            "integer",
+            "Outputs m",
+            minimum=1,
+            maximum=2000,
+            optional=True,
+            empty="as many as the size",
+            help="entries of y",
+        ),
+        Field(
+            "layers",
+            "integer",
+            "Layers",
+            default=3,
+            minimum=1,
+            maximum=50,
+            help="dense layers, each followed by tanh",
+        ),
+        Field(
+            "gain",
+            "number",
+            "Gain",
+            default=1.0,
+            minimum=0.0,
+            maximum=10.0,
+            exclusive_minimum=True,
+            help="scale of the weights",
+        ),
+    ),
+    inputs=lambda setting: setting.size,
+    outputs=outputs,
+    cost=cost,
+    build=build,
+    inaccuracy="rounding grows with every layer and with the gain",
+)

@@ -1,0 +1,35 @@
+"""Spectral norms of Jacobians that are there as matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def spectral_norm(jacobian: Tensor, outputs: int) -> float:
+    """The largest singular value of a Jacobian of shape `(*y.shape, *x.shape)`.
+
+    `outputs` is the number of entries of y. NaN where an entry is not finite; 0 for no entries.
+    """
+    if jacobian.numel() == 0:
+        return 0.0
+    matrix = jacobian.detach().reshape(outputs, -1)
+    if not matrix.isfinite().all():
+        return float("nan")
+    largest = matrix.abs().max().item()
+    if largest == 0:
+        return 0.0
+    scaled = matrix / largest  # or the squares overflow, in float32 from 2e19
+    if min(matrix.shape) == 1:  # one row or column: its 2-norm, with no decomposition
+        return float(largest * torch.linalg.vector_norm(scaled))
+    return float(largest * torch.linalg.svdvals(scaled)[0])
+
+
+def head_gradient(head: Callable[[Tensor], Tensor], y: Tensor) -> Tensor:
+    """dg/dy at y, of y's shape."""
+    cut = y.detach().requires_grad_()
+    with torch.enable_grad():
+        (found,) = torch.autograd.grad(head(cut), cut)
+    return found

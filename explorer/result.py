@@ -1,0 +1,152 @@
+"""A Result: what was seen, and the environment it was seen in, as plain data.
+
+A figure, a table, a sentence or a comparison needs nothing but Results. JSON is strict both
+ways: a number that is not finite is written as the string "NaN", "Infinity" or "-Infinity".
+Importing this module imports no torch.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+
+from explorer.experiment import Experiment
+
+SCHEMA: Final = 1
+
+
+def _experiment(value: Any) -> Experiment:
+    return value if isinstance(value, Experiment) else Experiment.from_json(value)
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class Seconds(_Data):
+    """Wall time of one execution of a path: statistics of the raw `runs`, all in seconds."""
+
+    median: float
+    iqr: float
+    minimum: float
+    runs: tuple[float, ...]
+
+
+class PathResult(_Data):
+    """What one path took.
+
+    `status` is "measured"; "running" until the first timed run is in; or "predicted": not run,
+    for the reason in `note`, with `predicted_seconds` in the place of a measurement and the
+    passes that it would take. Bytes are None where they cannot be measured.
+    """
+
+    status: Literal["running", "measured", "predicted"]
+    seconds: Seconds | None = None
+    predicted_seconds: float | None = None
+    forward_passes: int
+    backward_passes: int
+    forward_mode_passes: int = 0
+    saved_bytes: int | None = None
+    peak_memory_bytes: int | None = None
+    noise: str = ""
+    note: str = ""
+
+
+class Array(_Data):
+    """A tensor of more entries than are listed: its 2-norm, its shape and its first entries."""
+
+    norm: float
+    shape: tuple[int, ...]
+    first: tuple[float, ...]
+
+
+Numbers = tuple[float, ...] | Array
+"""A tensor flattened, in full or, when large, as an `Array`."""
+
+
+class HeadResult(_Data):
+    """One head: its value, and by path its gradient, agreement and error.
+
+    `agreement` is ‖difference‖/‖reference‖ with `agreement_reference`, the naive path that was
+    run, or None; `error` is the same with the exact gradient, or None; `error_reference` says
+    what was taken as exact, or why nothing was. `domain` is empty where the head is defined at y
+    and finite, else it says what is wrong in the head's own words.
+    """
+
+    value: float
+    gradient: dict[str, Numbers]
+    agreement: dict[str, float | None]
+    agreement_reference: str | None
+    error: dict[str, float | None]
+    error_reference: str
+    exact_gradient: Numbers | None = None
+    domain: str = ""
+
+
+class HeadNorms(_Data):
+    """Spectral norms of dg/dy and of dz/dx, and the bound ‖dg/dy‖·‖dy/dx‖ on the second."""
+
+    spectral_norm: float
+    composite: float
+    bound: float
+
+
+class JacobianResult(_Data):
+    """Spectral norm of dy/dx and of each head's part; None where `method` says it was left out."""
+
+    spectral_norm: float | None
+    heads: dict[str, HeadNorms]
+    method: str
+
+
+class FunctionResult(_Data):
+    """f at x: how many entries x and y have, y, and y exactly where a closed form is known."""
+
+    name: str
+    inputs: int
+    outputs: int
+    value: float | Numbers
+    exact_value: float | Numbers | None = None
+
+
+class Environment(_Data):
+    """Where it was measured; `started` is the time in UTC, ISO 8601."""
+
+    torch: str
+    python: str
+    device_name: str
+    threads: int
+    host: str
+    started: str
+
+
+class Result(_Data):
+    """Everything an experiment showed. While it runs, partial Results have `status` "running"."""
+
+    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    status: Literal["running", "done", "cancelled"]
+    experiment: Annotated[
+        Experiment, PlainValidator(_experiment), PlainSerializer(Experiment.to_json)
+    ]
+    environment: Environment
+    function: FunctionResult
+    paths: dict[str, PathResult]
+    heads: dict[str, HeadResult]
+    jacobian: JacobianResult
+    notes: tuple[str, ...] = ()
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    def to_json(self) -> str:
+        """Strict JSON, indented; `from_json` reads it back to an equal Result."""
+        return self.model_dump_json(by_alias=True, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Result:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            ValueError: the text is no Result (pydantic's ValidationError, a ValueError).
+        """
+        return cls.model_validate_json(text)

@@ -1,0 +1,435 @@
+"""Result → plain words: one sentence on the whole, a verdict a head, notes on what to mind.
+
+Two judgements are made here and used by every figure and table: which paths are wrong, and how
+a path's time compares. A wrong path is never ranked, and a difference smaller than the spread of
+the runs is not called one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from explorer import units
+from explorer.experiment import lacking
+from explorer.planning import NAIVE
+from explorer.result import Array, HeadResult, Numbers, PathResult, Result, Seconds
+
+EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
+"""The spacing of the numbers next to 1 in each dtype."""
+
+_CLOSED_FORM = "closed form"
+_UNKNOWN_SPREAD = 0.1  # of one single run: the fluctuation from which torch's Measurement warns
+
+
+def tolerance(dtype: str) -> float:
+    """√eps: the relative error up to which a gradient has half its digits and counts as right."""
+    return math.sqrt(EPSILON[dtype])
+
+
+# Which paths are wrong.
+
+
+def wrong_paths(result: Result) -> frozenset[str]:
+    """The paths that give a wrong gradient for any head; they are marked, and never ranked.
+
+    Wrong is an error above `tolerance`, where it is known and finite, or a gradient that is not
+    finite where the exact one is (where none is known: where another path's is). A head whose
+    value is not finite counts for no path: there the head is at fault.
+    """
+    limit = tolerance(result.experiment.dtype)
+    return frozenset(
+        path
+        for path in result.paths
+        if any(_is_wrong(head, path, limit) for head in result.heads.values())
+    )
+
+
+def _is_wrong(head: HeadResult, path: str, limit: float) -> bool:
+    if path not in head.gradient or not math.isfinite(head.value):
+        return False
+    if not _finite(head.gradient[path]):
+        truth = head.exact_gradient
+        others = head.gradient.values() if truth is None else (truth,)
+        return any(_finite(other) for other in others)
+    error = head.error.get(path)
+    return error is not None and limit < error < math.inf
+
+
+def _finite(numbers: Numbers) -> bool:
+    entries = (numbers.norm, *numbers.first) if isinstance(numbers, Array) else numbers
+    return all(math.isfinite(entry) for entry in entries)
+
+
+# How the times compare.
+
+
+def measured(result: Result) -> dict[str, Seconds]:
+    """The times of the paths that have any, in the order of the result."""
+    return {name: path.seconds for name, path in result.paths.items() if path.seconds is not None}
+
+
+def baseline(result: Result) -> str | None:
+    """The path that speed-ups refer to: the first naive one that was timed and is not wrong."""
+    ranked = _ranked(result)
+    return next((name for name in NAIVE if name in ranked), None)
+
+
+def significant(one: Seconds, other: Seconds) -> bool:
+    """Whether two medians are further apart than the spread of either path's runs.
+
+    The spread is the interquartile range; of one single run, which shows none, a tenth of it.
+    """
+    return abs(one.median - other.median) > max(_spread(one), _spread(other))
+
+
+def comparison(result: Result, path: str) -> str:
+    """What stands beside a path's time, in two or three words: `9.6× faster`, `wrong gradients`.
+
+    Empty where there is nothing to compare with.
+    """
+    seconds = result.paths[path].seconds
+    if seconds is None:
+        return _why_no_time(result, path)
+    if path in wrong_paths(result):
+        return "wrong gradients"
+    reference = baseline(result)
+    if reference is None:
+        return ""
+    if path == reference:
+        return "reference"
+    against = measured(result)[reference]
+    if not significant(seconds, against):
+        return "within noise"
+    return _factor(seconds, against, "× ")
+
+
+def _ranked(result: Result) -> dict[str, Seconds]:
+    wrong = wrong_paths(result)
+    return {name: seconds for name, seconds in measured(result).items() if name not in wrong}
+
+
+def _spread(seconds: Seconds) -> float:
+    return seconds.iqr if len(seconds.runs) > 1 else _UNKNOWN_SPREAD * seconds.median
+
+
+def _factor(seconds: Seconds, against: Seconds, joint: str) -> str:
+    slow, fast = sorted((seconds.median, against.median), reverse=True)
+    word = "faster" if seconds.median < against.median else "slower"
+    return f"{units.ratio(slow / fast) if fast else '∞'}{joint}{word}"
+
+
+def _why_no_time(result: Result, path: str) -> str:
+    if result.paths[path].status == "predicted":
+        return "predicted"
+    return "not yet run" if result.status == "running" else "cancelled"
+
+
+# The sentence on the whole.
+
+
+def summary(result: Result) -> str:
+    """One sentence on the whole Result: what was fastest and why, and whether it can be trusted.
+
+    It holds for partial Results too, and then begins with "So far".
+    """
+    if not measured(result):
+        return _nothing_timed(result)
+    clauses = (
+        _speed(result),
+        _unranked(result),
+        _accuracy(result),
+        _left_out(result),
+        *_unfinished(result),
+    )
+    start = "So far " if result.status == "running" else ""
+    return f"{start}{'; '.join(filter(None, clauses))}."
+
+
+def _nothing_timed(result: Result) -> str:
+    if result.status == "running":
+        return f"No path is timed yet: {units.listed(list(result.paths))} are under way."
+    if result.status == "cancelled":
+        return "The run was cancelled before any path was timed."
+    return f"No path was run: {', and '.join(_unfinished(result))}."
+
+
+def _speed(result: Result) -> str:
+    ranked = _ranked(result)
+    if not ranked:
+        return ""
+    subject = _subject(ranked)
+    reference = _reference(ranked, subject)
+    if reference is None:
+        passes = result.paths[subject].backward_passes
+        return (
+            f"{subject} took {units.seconds(ranked[subject].median)}: "
+            f"it went back through f {units.times(passes)}"
+        )
+    one, other = ranked[subject], ranked[reference]
+    if not significant(one, other):
+        return (
+            f"{subject} and {reference} do not differ significantly in time "
+            f"({units.seconds(one.median)} and {units.seconds(other.median)}, "
+            f"closer than the spread of {units.seconds(max(_spread(one), _spread(other)))})"
+        )
+    why = _why(result.paths[subject], result.paths[reference], one.median < other.median)
+    return f"{subject} was {_factor(one, other, ' times ')} than {reference}{why}"
+
+
+def _subject(ranked: dict[str, Seconds]) -> str:
+    """Whom the sentence is about: the fastest path that is not naive, else the fastest."""
+    clever = [name for name in ranked if name not in NAIVE]
+    return min(clever or ranked, key=lambda name: ranked[name].median)
+
+
+def _reference(ranked: dict[str, Seconds], subject: str) -> str | None:
+    """What it is held against: what people write, or whatever beats it."""
+    others = [name for name in ranked if name != subject]
+    if not others:
+        return None
+    fastest = min(others, key=lambda name: ranked[name].median)
+    if ranked[fastest].median < ranked[subject].median:
+        return fastest
+    return next((name for name in NAIVE if name in others), fastest)
+
+
+def _why(subject: PathResult, reference: PathResult, faster: bool) -> str:
+    """The passes through f that explain the time, or that it went against."""
+    words = (
+        ("back through f", subject.backward_passes, reference.backward_passes),
+        ("forward through f", subject.forward_passes, reference.forward_passes),
+    )
+    for way, own, other in words:
+        if own != other:
+            joint = ": it" if (own < other) == faster else ", although it"
+            instead = other if own > 2 else units.times(other)
+            return f"{joint} went {way} {units.times(own)} instead of {instead}"
+    return ", with the same passes through f"
+
+
+def _unranked(result: Result) -> str:
+    wrong = [name for name in result.paths if name in wrong_paths(result)]
+    if not wrong:
+        return ""
+    limit = tolerance(result.experiment.dtype)
+    heads = {
+        name: head
+        for name, head in result.heads.items()
+        if any(_is_wrong(head, path, limit) for path in wrong)
+    }
+    errors = _known(head.error.get(path) for head in heads.values() for path in wrong)
+    off = f", up to {units.relative(max(errors))} off" if errors else ""
+    of = f" of {units.listed(list(heads))}" if len(heads) < len(result.heads) else ""
+    all_give = "gives" if len(wrong) == 1 else "all give" if len(wrong) > 2 else "give"
+    be = "is" if len(wrong) == 1 else "are"
+    return (
+        f"{units.listed(wrong)} {all_give} wrong gradients{of} in {result.experiment.dtype}{off}, "
+        f"and {be} not ranked: {_advice(result)}"
+    )
+
+
+def _advice(result: Result) -> str:
+    """What to do about wrong gradients."""
+    experiment = result.experiment
+    if experiment.dtype != "float64":
+        return "use float64" + (" on the CPU" if lacking("float64", experiment.device) else "")
+    ranked = _ranked(result)
+    return f"take those of {units.listed(list(ranked))}" if ranked else "choose a smaller size"
+
+
+def _counted(result: Result) -> list[HeadResult]:
+    return [head for head in result.heads.values() if not head.domain]
+
+
+def _accuracy(result: Result) -> str:
+    """How far the paths that are right are from each other, and from the truth."""
+    heads = [head for head in _counted(result) if head.gradient]
+    if not heads:
+        return "no gradient could be checked"
+    wrong = wrong_paths(result)
+    right = [path for path in heads[0].gradient if path not in wrong]
+    if not right:
+        return ""
+    predicates, remarks = [], []
+    reference = heads[0].agreement_reference
+    if not set(NAIVE) & set(result.paths):
+        remarks.append("no naive path was run to compare with")
+    if reference in right and len(right) > 1:
+        predicates.append(_agree(heads, tolerance(result.experiment.dtype), right))
+    errors = _known(head.error.get(path) for head in heads for path in right)
+    if errors:
+        be = "is" if len(right) == 1 else "are"
+        predicates.append(f"{be} {_from_truth(max(errors), heads[0])}")
+    else:
+        remarks.append("the error is not known")
+    who = right[0] if len(right) == 1 else f"{units.everyone(len(right))} paths"
+    agreed = f"{who} {', and '.join(predicates)}" if predicates else ""
+    return "; ".join(filter(None, (agreed, *remarks)))
+
+
+def _agree(heads: list[HeadResult], limit: float, paths: Iterable[str]) -> str:
+    """`agree to 2e-12`: the largest difference from the reference, over heads and paths."""
+    differences = _known(head.agreement.get(path) for head in heads for path in paths)
+    largest = max(differences, default=math.nan)
+    if math.isnan(largest):
+        return "cannot be compared"
+    if largest == 0:
+        return "agree to the last digit"
+    verb = "agree to" if largest <= limit else "disagree by"
+    return f"{verb} {units.relative(largest)}"
+
+
+def _from_truth(error: float, head: HeadResult) -> str:
+    """`4e-13 from the exact value`."""
+    closed = head.error_reference == _CLOSED_FORM
+    truth = "the exact value" if closed else "the float64 reference"
+    return f"{units.relative(error)} from {truth}" if error else f"equal to {truth}"
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    """The finite ones: not what was not computed, NaN, or ∞, which is over a reference of 0."""
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def _left_out(result: Result) -> str:
+    names = [name for name, head in result.heads.items() if head.domain]
+    if not names:
+        return ""
+    are, they = ("is", "it has") if len(names) == 1 else ("are", "they have")
+    return f"{units.listed(names)} {are} left out: {they} no finite value or gradient here"
+
+
+def _unfinished(result: Result) -> list[str]:
+    """Clauses for the paths without a time."""
+    clauses, waiting = [], []
+    for name, path in result.paths.items():
+        if path.status == "predicted":
+            about = path.predicted_seconds
+            took = f", and would take about {units.seconds(about)}" if about is not None else ""
+            clauses.append(f"{name} was not run{took}")
+        elif path.seconds is None:
+            waiting.append(name)
+    if waiting:
+        one = len(waiting) == 1
+        running, cancelled = ("is", "was") if one else ("are", "were")
+        ended = (
+            f"{running} still to run" if result.status == "running" else f"{cancelled} cancelled"
+        )
+        clauses.append(f"{units.listed(waiting)} {ended}")
+    return clauses
+
+
+# The verdict on a head.
+
+
+def verdict(result: Result, head_name: str) -> str:
+    """Whether the paths agree on a head's gradient, whether they are right, and why not.
+
+    A head outside its domain, or not finite, has its own words: `HeadResult.domain`.
+
+    Raises:
+        KeyError: the Result has no such head.
+    """
+    head = result.heads[head_name]
+    if head.domain:
+        return head.domain
+    if not head.gradient:
+        return "no path has given its gradient yet."
+    limit = tolerance(result.experiment.dtype)
+    pending = result.status == "running" and bool(set(NAIVE) & set(result.paths))
+    text = f"{'' if pending else _agreement(head, limit)}{_errors(head, limit)}."
+    if any(_is_wrong(head, path, limit) for path in head.gradient):
+        why = result.experiment.described.inaccuracy
+        text += f" Why: {why}. What to do: {_advice(result)}."
+    return text
+
+
+def _agreement(head: HeadResult, limit: float) -> str:
+    """`the paths agree to 1e-5, and `: the first half of a verdict, empty for one path alone."""
+    if head.agreement_reference is None:
+        return "no naive path was run to compare with; "
+    if len(head.gradient) == 1:
+        return ""
+    words = _agree([head], limit, head.gradient)
+    return f"the paths {words}{': ' if words.startswith('disagree') else ', and '}"
+
+
+def _errors(head: HeadResult, limit: float) -> str:
+    """`both are 0.9% wrong`: the second half of a verdict."""
+    errors = _grouped(head)
+    if not errors:
+        return f"the error is not known ({head.error_reference.removeprefix('none: ')})"
+    if any(math.isinf(error) for error in errors.values()):
+        return "the exact gradient is zero, so that there is no error in proportion to it"
+    largest = max(errors.values())
+    who = _subject_of(head, errors)
+    if largest <= limit:
+        distance = _from_truth(largest, head)
+        return f"{who} right, {distance} ({head.error_reference})"
+    if len({units.relative(error) for error in errors.values()}) == 1:
+        return f"{who} {units.relative(largest)} wrong"
+    return _each(errors, limit)
+
+
+def _each(errors: dict[str, float], limit: float) -> str:
+    """`reuse is 1.2% and naive 0.3% wrong`, the worst first."""
+    worst = sorted(errors, key=lambda label: -errors[label])
+    bad = [f"{label} {units.relative(errors[label])}" for label in worst if errors[label] > limit]
+    good = [f"{label} right" for label in worst if errors[label] <= limit]
+    parts = [*bad[:-1], f"{bad[-1]} wrong", *good]
+    name, _, rest = units.listed(parts).partition(" ")
+    return f"{name} is {rest}"
+
+
+def _grouped(head: HeadResult) -> dict[str, float]:
+    """The known error of each path; the naive ones as one where they read the same."""
+    errors = {p: e for p, e in head.error.items() if e is not None and not math.isnan(e)}
+    naive = [errors[path] for path in NAIVE if path in errors]
+    if len({units.relative(error) for error in naive}) != 1:
+        return errors
+    rest = {path: error for path, error in errors.items() if path not in NAIVE}
+    return {"naive": max(naive), **rest}
+
+
+def _subject_of(head: HeadResult, errors: dict[str, float]) -> str:
+    """`both are`, or the one path there is: `reuse is`."""
+    if len(head.gradient) == 1:
+        return f"{next(iter(head.gradient))} is"
+    return f"{units.everyone(max(len(errors), 2))} are"
+
+
+def judgement(result: Result, head_name: str, path: str) -> str:
+    """The verdict on one path's gradient of one head, in a word or two.
+
+    Raises:
+        KeyError: the Result has no such head.
+    """
+    head = result.heads[head_name]
+    if path not in head.gradient:
+        return "no gradient"
+    if _is_wrong(head, path, tolerance(result.experiment.dtype)):
+        return "wrong"
+    if head.domain:
+        return "not finite"
+    error = head.error.get(path)
+    return "right" if error is not None and math.isfinite(error) else "not known"
+
+
+# What to mind.
+
+
+def notes(result: Result) -> list[str]:
+    """What to mind when reading the numbers: noise, what was not run, what the budget ended."""
+    found = [*result.notes]
+    for name, path in result.paths.items():
+        found += [f"{name}: {words}" for words in (path.noise, path.note) if words]
+    once = [name for name, seconds in measured(result).items() if len(seconds.runs) == 1]
+    if once and result.status != "running":
+        verb = "was" if len(once) == 1 else "were"
+        found.append(f"{units.listed(once)} {verb} timed once: the spread is not known.")
+    if not set(NAIVE) & set(result.paths):
+        found.append("No naive path was run: there is no agreement, and no speed-up.")
+    if result.jacobian.spectral_norm is None and result.status != "running":
+        found.append(f"Spectral norms: {result.jacobian.method}.")
+    return found

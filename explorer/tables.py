@@ -1,0 +1,139 @@
+"""Result → a table behind each figure: the same numbers, exact where the figure is not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from explorer import sentences, units
+from explorer.result import Array, HeadResult, Numbers, Result
+
+NONE = "–"
+"""What stands where there is no number."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the names of the columns, and rows of as many cells; the first cell names a row."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tables(result: Result) -> dict[str, Table]:
+    """The four tables by the names of the figures: time, passes, accuracy, norms."""
+    return {
+        "time": _time(result),
+        "passes": _passes(result),
+        "accuracy": _accuracy(result),
+        "norms": _norms(result),
+    }
+
+
+def to_html(table: Table) -> str:
+    """A semantic `<table>` with a caption and the scope of every heading; all text escaped."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    body = "".join(f"<tr>{_row(row)}</tr>" for row in table.rows)
+    return (
+        f"<table><caption>{escape(table.title)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _row(row: tuple[str, ...]) -> str:
+    first, *rest = map(escape, row)
+    return f'<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest)
+
+
+def _time(result: Result) -> Table:
+    reference = sentences.baseline(result)
+    columns = (
+        "Path", "Median time", "Interquartile range", "Minimum", "Runs",
+        f"Against {reference}" if reference else "Standing", "Saved for backward", "Peak memory",
+    )  # fmt: skip
+    rows = []
+    for name, path in result.paths.items():
+        seconds, standing = path.seconds, sentences.comparison(result, name)
+        if seconds is not None:
+            times = [seconds.median, seconds.iqr, seconds.minimum]
+            cells = [*map(units.seconds, times), str(len(seconds.runs))]
+        elif path.status == "predicted" and path.predicted_seconds is not None:
+            cells = [f"{units.seconds(path.predicted_seconds)} (predicted)", NONE, NONE, "0"]
+        else:
+            cells = [NONE, NONE, NONE, "0"]
+        memory = units.size(path.saved_bytes), units.peak(path.peak_memory_bytes)
+        rows.append((name, *cells, standing or NONE, *memory))
+    return Table("Time and memory per path", columns, tuple(rows))
+
+
+def _passes(result: Result) -> Table:
+    rows = [
+        (
+            name if path.seconds is not None else f"{name} (expected)",
+            str(path.forward_passes),
+            str(path.backward_passes),
+            str(path.forward_mode_passes),
+        )
+        for name, path in result.paths.items()
+    ]
+    columns = ("Path", "Forward (number)", "Backward (number)", "Forward mode (number)")
+    return Table("Passes through f per path", columns, tuple(rows))
+
+
+def _accuracy(result: Result) -> Table:
+    rows = [
+        (
+            name,
+            path,
+            _gradient(head.gradient.get(path)),
+            _agreement(head, path),
+            _difference(head.error.get(path)),
+            sentences.judgement(result, name, path),
+        )
+        for name, head in result.heads.items()
+        for path in result.paths
+    ]
+    columns = (
+        "Head", "Path", "Gradient dz/dx", "Agreement (relative)", "Error (relative)", "Verdict",
+    )  # fmt: skip
+    return Table("Agreement and error of the gradients", columns, tuple(rows))
+
+
+def _gradient(numbers: Numbers | None) -> str:
+    if numbers is None:
+        return NONE
+    if isinstance(numbers, Array):
+        return f"norm {numbers.norm:.9g}, shape {'×'.join(map(str, numbers.shape))}"
+    if len(numbers) == 1:
+        return f"{numbers[0]:.9g}"
+    return f"norm {math.hypot(*numbers):.9g}, {len(numbers)} entries"
+
+
+def _agreement(head: HeadResult, path: str) -> str:
+    if path in head.gradient and path == head.agreement_reference:
+        return "reference"
+    return _difference(head.agreement.get(path))
+
+
+def _difference(value: float | None) -> str:
+    return NONE if value is None else "exactly 0" if value == 0 else _number(value)
+
+
+def _norms(result: Result) -> Table:
+    found = result.jacobian
+    f = NONE if found.spectral_norm is None else _number(found.spectral_norm)
+    rows = [("f", f, NONE, NONE, NONE)]
+    for name in result.heads:
+        norms = found.heads.get(name)
+        numbers = (norms.spectral_norm, norms.composite, norms.bound) if norms else ()
+        rows.append((name, NONE, *(map(_number, numbers) if norms else (NONE, NONE, NONE))))
+    columns = ("Function", "‖dy/dx‖", "‖dg/dy‖", "‖dz/dx‖", "Bound ‖dg/dy‖·‖dy/dx‖")
+    return Table("Spectral norms", columns, tuple(rows))
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return f"{value:.4g}" if math.isfinite(value) else "infinite"

@@ -1,0 +1,284 @@
+"""An experiment in a process of its own: submit it, receive its events, cancel it at once.
+
+The process comes from a fork server that has torch imported, so that it starts in milliseconds.
+Its memory is its own, a crash takes nothing else along, and it ends when its parent does, by
+whatever signal. Importing this module imports no torch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from explorer import memory
+from explorer.events import (
+    Cancelled,
+    Device,
+    Done,
+    Ending,
+    Event,
+    Failed,
+    Partial,
+    Progress,
+    Queued,
+)
+from explorer.experiment import Experiment, InvalidExperiment
+from explorer.result import Result
+from explorer.turn import turn
+
+# What a fresh process would otherwise import first. torch._dynamo and the decompositions for jvp
+# would add 2.3 s to the first start and help vmap and jvp alone, which no path here uses.
+_PRELOAD = ["torch", "explorer.execute"]
+
+_PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
+
+
+def _context() -> Any:
+    """multiprocessing's forkserver with torch in it; spawn where the system has no fork."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOAD)
+    return context
+
+
+class Worker:
+    """Runs experiments, each in a process of its own; any number of them may be submitted.
+
+    Args:
+        memory_limit: bytes that one experiment may take, by default what the machine has free.
+    """
+
+    def __init__(self, memory_limit: int | None = None) -> None:
+        self._memory_limit = memory_limit
+        self._context = _context()
+
+    def submit(self, experiment: Experiment, *, full: bool = False) -> Run:
+        """The experiment, to be run as its events are asked for.
+
+        `full` lists gradients of any size entry by entry.
+        """
+        return Run(self._context, _experiment, (experiment, full, self._memory_limit))
+
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that torch finds here, asked of a process of its own.
+
+        Raises:
+            RuntimeError: the process failed; the message says how.
+        """
+        run = Run(self._context, _devices, ())
+        for event in run.events():
+            if isinstance(event, _Found):
+                return event.devices
+            if isinstance(event, Failed):
+                raise RuntimeError(event.message)
+        raise RuntimeError("the search for devices ended without an answer")
+
+
+class _Found(Progress):
+    """The devices, as the event that carries them."""
+
+    def __init__(self, devices: tuple[Device, ...]) -> None:
+        super().__init__("devices", 0.0)
+        object.__setattr__(self, "devices", devices)
+
+    devices: tuple[Device, ...]
+
+
+class Run:
+    """One piece of work in a process of its own. One thread reads `events`; any may `cancel`."""
+
+    def __init__(self, context: Any, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self._receiver, self._sender = context.Pipe()
+        self._process: BaseProcess = context.Process(
+            target=_child, args=(self._sender, work, arguments), daemon=True
+        )
+        self._started = threading.Event()
+        self._cancelled = threading.Event()
+        # Reentrant: a signal handler that cancels may itself be interrupted by another that does.
+        self._lock = threading.RLock()
+        self._problem: Exception | None = None
+
+    def cancel(self) -> None:
+        """Ends the process at once, whatever it is in; the last event is then Cancelled."""
+        with self._lock:
+            self._cancelled.set()
+            self._kill()
+
+    def events(self, heartbeat: float | None = None) -> Iterator[Event]:
+        """Starts the work and yields what it reports; the last event is an Ending.
+
+        With a `heartbeat` in seconds, the last Progress comes again as often, its remaining time
+        counted down, while the work is in one long step; while it waits, the last Queued does.
+        """
+        # The first start of all waits for the fork server to import torch. A cancel does not.
+        threading.Thread(target=self._start, daemon=True).start()
+        while not self._started.wait(0.02):
+            if self._cancelled.is_set():
+                yield Cancelled(None)
+                return
+        if self._problem is not None:
+            what = f"{type(self._problem).__name__}: {self._problem}"
+            yield Failed("crash", f"The run could not be started. {what}", {})
+            return
+        result: Result | None = None
+        beat: Progress | Queued = Progress("starting", None)
+        try:
+            while True:
+                if not wait([self._receiver, self._process.sentinel], heartbeat):
+                    if isinstance(beat, Progress):
+                        beat = beat.later(heartbeat or 0.0)
+                    yield beat
+                    continue
+                event = self._next(result)
+                if isinstance(event, Partial):
+                    result = event.result
+                elif isinstance(event, (Progress, Queued)):
+                    beat = event
+                yield event
+                if isinstance(event, Ending):
+                    return
+        finally:  # a reader that stops early, too, leaves nothing running
+            self._kill()
+            self._process.join()
+            self._receiver.close()
+
+    def _start(self) -> None:
+        try:
+            self._process.start()
+        except Exception as error:  # told by `events`, which waits for this thread
+            self._problem = error
+        self._sender.close()  # or the end of the process would not end the pipe
+        with self._lock:
+            self._started.set()
+            if self._cancelled.is_set():
+                self._kill()
+
+    def _kill(self) -> None:
+        if self._process.pid is not None:  # it has started
+            self._process.kill()
+
+    def _next(self, result: Result | None) -> Event:
+        """What the process sends next, or how it ended."""
+        try:
+            # A cancelled run has nothing more to say: what it sent before is dropped.
+            if self._receiver.poll() and not self._cancelled.is_set():
+                event: Event = self._receiver.recv()
+                if isinstance(event, Failed):
+                    return Failed(event.kind, event.message, event.problems, result)
+                return event
+        except (EOFError, OSError):
+            pass
+        self._process.join()
+        if self._cancelled.is_set():
+            ended = result and result.model_copy(update={"status": "cancelled"})
+            return Cancelled(ended)
+        return _died(self._process.exitcode, result)
+
+
+def _died(code: int | None, result: Result | None) -> Failed:
+    """A process that ended without a word: the system's killing, or a crash in native code."""
+    if code == -signal.SIGKILL:
+        return Failed(
+            "memory",
+            "The system killed the run, as it does when memory is short. "
+            "Choose a smaller size, float32 or fewer layers.",
+            {},
+            result,
+        )
+    how = f"exit code {code}"
+    if code is not None and code < 0:
+        how = f"signal {signal.Signals(-code).name}"
+    return Failed(
+        "crash", f"The run crashed ({how}). The page is not affected; run again.", {}, result
+    )
+
+
+# What runs in the process.
+
+
+def _child(connection: Connection, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who then cancels
+    _end_with_parent(connection)
+    try:
+        work(connection.send, *arguments)
+    except InvalidExperiment as error:
+        connection.send(Failed("invalid", str(error), error.problems))
+    except MemoryError:
+        connection.send(_out_of_memory())
+    except Exception as error:
+        connection.send(_failed(error))
+
+
+def _experiment(
+    send: Callable[[Event], None], experiment: Experiment, full: bool, memory_limit: int | None
+) -> None:
+    with turn(lambda place: send(Queued(place))):
+        from explorer.execute import execute
+
+        memory.limit(memory.available() if memory_limit is None else memory_limit)
+        result: Result | None = None
+        for seen in execute(experiment, full=full, memory_limit=memory_limit):
+            if isinstance(seen, Result):
+                result = seen
+                send(Partial(seen))
+            else:
+                send(seen)
+        assert result is not None  # execute ends with one
+        send(Done(result))
+
+
+def _devices(send: Callable[[Event], None]) -> None:
+    from explorer.devices import devices
+
+    send(_Found(devices()))
+
+
+def _failed(error: Exception) -> Failed:
+    from explorer.execute import DoesNotFit
+
+    if isinstance(error, DoesNotFit):
+        return Failed("refused", str(error), {})
+    # torch raises plain RuntimeErrors for a failed allocation on the CPU, a subclass on a GPU.
+    text = str(error)
+    if "allocate memory" in text or "out of memory" in text or "not enough memory" in text:
+        return _out_of_memory()
+    return Failed("error", f"{type(error).__name__}: {text}", {})
+
+
+def _out_of_memory() -> Failed:
+    return Failed(
+        "memory",
+        "The run ran out of memory and was ended. Choose a smaller size, float32 or fewer layers.",
+        {},
+    )
+
+
+def _end_with_parent(connection: Connection) -> None:
+    """Makes this process end when its parent does, by whatever signal the parent ended."""
+
+    def watch() -> None:
+        try:
+            connection.recv()  # the parent never sends: this returns when its end closes
+        except (EOFError, OSError):
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    if sys.platform == "linux":
+        # For code that never lets the thread above run. The fork server ends when the last
+        # holder of its "alive" pipe does, and then this process is killed with it; so the pipe
+        # must not be held here.
+        from multiprocessing.forkserver import _forkserver
+
+        alive = getattr(_forkserver, "_forkserver_alive_fd", None)
+        if alive is not None:
+            os.close(alive)
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,0 +1,116 @@
+"""What a person meets on the page that `explorer app` serves."""
+
+import json
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PATIENCE
+
+expect.set_options(timeout=PATIENCE)
+
+Open = Callable[..., Page]
+SMALL = "?size=20&repeats=2"
+
+
+def pictures(page: Page) -> list[list[dict]]:
+    """The data of every picture that is drawn, as plotly holds it in the page."""
+    script = "JSON.stringify([...document.querySelectorAll('.js-plotly-plot')].map(p => p.data))"
+    return json.loads(page.evaluate(script))
+
+
+def wait_for_run(page: Page, size: int) -> None:
+    """Until the run of that size is done and its four pictures stand."""
+    expect(page.locator(".explorer-message")).to_contain_text(re.compile(r"^Done in"))
+    expect(page.locator(".js-plotly-plot")).to_have_count(4)
+    expect(page.locator(".explorer-summary")).to_contain_text("reuse")
+
+
+def test_first_view_has_four_pictures_and_a_sentence_by_itself(open_page: Open) -> None:
+    page = open_page()
+    wait_for_run(page, 200)
+    assert all(data for data in pictures(page))
+    expect(page.get_by_text("Table:")).to_have_count(4)
+    assert page.title() == "explorer"
+
+
+def test_a_changed_control_changes_the_pictures_and_a_reload_keeps_the_state(
+    open_page: Open,
+) -> None:
+    page = open_page(SMALL)
+    wait_for_run(page, 20)
+    before = pictures(page)
+    page.get_by_label("Size n", exact=True).fill("31")
+    expect(page).to_have_url(re.compile("size=31"))
+    page.wait_for_function(
+        "before => JSON.stringify([...document.querySelectorAll('.js-plotly-plot')]"
+        ".map(p => p.data)) !== before",
+        arg=json.dumps(before, separators=(",", ":")),
+    )
+    page.reload()
+    wait_for_run(page, 31)
+    expect(page.get_by_label("Size n", exact=True)).to_have_value("31")
+    expect(page.get_by_label("Repeats")).to_have_value("2")
+
+
+def test_run_and_cancel_in_a_long_run(open_page: Open) -> None:
+    page = open_page(SMALL)
+    wait_for_run(page, 20)
+    page.get_by_label("Size n", exact=True).fill("1500")
+    page.get_by_role("button", name="Run").click()
+    cancel = page.get_by_role("button", name="Cancel")
+    expect(cancel).to_be_enabled()
+    expect(page.locator(".explorer-message")).to_contain_text("forward")
+    cancel.click()
+    expect(page.locator(".explorer-message")).to_contain_text("Cancelled", timeout=5_000)
+    expect(page.locator(".js-plotly-plot")).to_have_count(4)
+
+
+def test_a_bad_value_shows_its_sentence_and_stays_as_typed(open_page: Open) -> None:
+    page = open_page(SMALL)
+    wait_for_run(page, 20)
+    size = page.get_by_label("Size n", exact=True)
+    size.fill("-3")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("Size n is -3. Allowed: a whole number from 2 to 2000.")
+    expect(size).to_have_value("-3")
+    expect(page.get_by_role("button", name="Run")).to_be_disabled()
+    size.fill("20")
+    expect(alert).to_have_count(0)
+
+
+def test_a_hostile_link_is_told_field_by_field_and_not_run(open_page: Open) -> None:
+    page = open_page("?size=1e9&x=%3Cscript%3Ealert(1)%3C/script%3E&frobnicate=1")
+    alerts = page.get_by_role("alert")
+    expect(alerts).to_have_count(3)
+    expect(page.locator(".explorer-message")).to_contain_text("not run")
+    assert pictures(page) == []
+
+
+def test_a_phone_has_no_sideways_scroll_and_dark_follows_the_browser(open_page: Open) -> None:
+    page = open_page(SMALL)
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
+    wait_for_run(page, 20)
+    # The page's own element may scroll in place of the window, so the widest thing is asked.
+    assert page.evaluate("document.querySelector('.explorer').scrollWidth") <= 360
+    brightness = """getComputedStyle(document.body).backgroundColor
+        .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)"""
+    page.wait_for_function(f"() => {brightness} < 200")
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function(f"() => {brightness} > 600")
+
+
+def test_every_control_has_a_name(open_page: Open) -> None:
+    page = open_page(SMALL)
+    wait_for_run(page, 20)
+    slider = page.get_by_role("slider")
+    expect(slider).to_have_attribute("aria-label", re.compile("Size"))
+    nameless = page.evaluate(
+        """[...document.querySelectorAll('.explorer :is(input, select, button)')]
+            .filter(e => e.offsetParent && !(e.labels?.length || e.textContent.trim()
+                || e.title || e.getAttribute('aria-label')))
+            .map(e => e.outerHTML)"""
+    )
+    assert nameless == []

@@ -1,0 +1,138 @@
+"""Results built by hand, for what needs no computation: sentences, figures, tables, export."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from explorer.experiment import Experiment
+from explorer.result import (
+    Environment,
+    FunctionResult,
+    HeadNorms,
+    HeadResult,
+    JacobianResult,
+    PathResult,
+    Result,
+    Seconds,
+)
+
+NOTHING_YET = JacobianResult(spectral_norm=None, heads={}, method="not yet computed")
+
+
+def seconds(*runs: float) -> Seconds:
+    """The statistics of runs, as a measurement takes them."""
+    low, median, high = (
+        statistics.quantiles(runs, n=4, method="inclusive") if len(runs) > 1 else runs * 3
+    )
+    return Seconds(median=median, iqr=high - low, minimum=min(runs), runs=runs)
+
+
+def timed(*runs: float, forward: int = 1, backward: int = 1, **more: Any) -> PathResult:
+    """A path that was measured."""
+    return PathResult(
+        status="measured",
+        seconds=seconds(*runs),
+        forward_passes=forward,
+        backward_passes=backward,
+        **more,
+    )
+
+
+def untimed(status: str, forward: int = 1, backward: int = 1, **more: Any) -> PathResult:
+    """A path that waits ("running") or was not run ("predicted")."""
+    return PathResult.model_validate(
+        {"status": status, "forward_passes": forward, "backward_passes": backward, **more}
+    )
+
+
+def head(
+    agreement: Mapping[str, float | None], error: Mapping[str, float | None], **more: Any
+) -> HeadResult:
+    """A head by the agreement and the error of each path; the first naive one is the reference."""
+    naive = next((name for name in ("recompute", "retain_graph") if name in agreement), None)
+    standard: dict[str, Any] = {
+        "value": 4.0,
+        "gradient": {name: (2.0,) for name in agreement},
+        "agreement_reference": naive,
+        "error_reference": "closed form",
+        "exact_gradient": (2.0,),
+    }
+    return HeadResult(agreement=dict(agreement), error=dict(error), **{**standard, **more})
+
+
+def result(
+    paths: Mapping[str, PathResult],
+    heads: Mapping[str, HeadResult],
+    *,
+    status: str = "done",
+    jacobian: JacobianResult | None = None,
+    outputs: int = 1,
+    notes: tuple[str, ...] = (),
+    device_name: str = "A processor",
+    **experiment: Any,
+) -> Result:
+    """A Result of `matrix_exp_trace` with these paths and heads."""
+    norms = {name: HeadNorms(spectral_norm=2.0, composite=6.0, bound=6.0) for name in heads}
+    return Result.model_validate(
+        {
+            "status": status,
+            "experiment": Experiment(**{"size": 60, **experiment}),
+            "environment": Environment(
+                torch="2.13.0",
+                python="3.11.7",
+                device_name=device_name,
+                threads=2,
+                host="here",
+                started="2026-12-01T04:00:00+00:00",
+            ),
+            "function": FunctionResult(
+                name="matrix_exp_trace", inputs=1, outputs=outputs, value=58.0
+            ),
+            "paths": dict(paths),
+            "heads": dict(heads),
+            "jacobian": jacobian or JacobianResult(spectral_norm=3.0, heads=norms, method="dense"),
+            "notes": notes,
+        }
+    )
+
+
+def good() -> Result:
+    """Ten heads' worth of passes: reuse 9.6 times faster than recompute, all of it right."""
+    paths = {
+        "recompute": timed(9.5, 9.6, 9.7, forward=10, backward=10),
+        "reuse": timed(0.99, 1.0, 1.01),
+    }
+    square = head({"recompute": 0.0, "reuse": 2e-12}, {"recompute": 3e-13, "reuse": 4e-13})
+    return result(paths, {"square": square})
+
+
+def inaccurate() -> Result:
+    """The example in float32 at n = 1000, with the numbers that it gave."""
+    paths = {
+        "recompute": timed(46.8, forward=2, backward=2),
+        "retain_graph": timed(49.6, backward=2),
+        "reuse": timed(24.0),
+    }
+    naive = ("recompute", "retain_graph")
+    square = head(
+        {**dict.fromkeys(naive, 0.0), "reuse": 0.014484315944388503},
+        {**dict.fromkeys(naive, 0.0028802236166763093), "reuse": 0.011562374258857764},
+    )
+    sqrt = head(
+        {**dict.fromkeys(naive, 0.0), "reuse": 0.0000105499074209494},
+        {**dict.fromkeys(naive, 0.009245901194321436), "reuse": 0.00925654864514401},
+    )
+    return result(paths, {"square": square, "sqrt": sqrt}, size=1000, dtype="float32")
+
+
+@cache
+def real() -> Result:
+    """A small run of the real thing."""
+    from explorer.execute import execute  # torch, which nothing else here needs
+
+    *_, last = execute(Experiment(size=20, repeats=3, heads=("square", "sqrt", "sin")))
+    assert isinstance(last, Result)
+    return last

@@ -1,0 +1,277 @@
+"""The command line: what it prints where, and the exit code it ends with."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import distributions, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import explorer
+from explorer.cli import cli
+from explorer.experiment import table
+from explorer.functions import FUNCTIONS
+from explorer.heads import HEADS
+from explorer.planning import PATHS
+from tests.work import soon
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+SMALL = ("run", "--size", "20", "--repeats", "2")
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "explorer", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+# Good input.
+
+
+def test_run_prints_the_result_and_ends_with_0() -> None:
+    result = invoke(*SMALL)
+    assert result.exit_code == 0, result.output
+    assert "both" in result.stdout or "agree" in result.stdout
+    for name in (*PATHS, "square", "sqrt"):
+        assert name in result.stdout
+
+
+def test_progress_goes_to_standard_error_and_the_result_to_standard_output() -> None:
+    process = start(*SMALL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "reuse" in out and "Traceback" not in err
+    assert "reuse was" not in err
+
+
+def test_json_is_the_result(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    heads_and_paths = (
+        "--head",
+        "exp",
+        "--head",
+        "sin",
+        "--path",
+        "reuse",
+        "--path",
+        "retain_graph",
+    )
+    given = ("--param", "x=0.5", "--seed", "3", "--dtype", "float32", "--budget", "30")
+    result = invoke(*SMALL, *heads_and_paths, *given, "--json", str(file))
+    assert result.exit_code == 0, result.output
+    found = explorer.Result.from_json(file.read_text())
+    assert found.status == "done"
+    assert found.experiment == explorer.Experiment(
+        size=20,
+        parameters={"x": 0.5},
+        dtype="float32",
+        heads=("exp", "sin"),
+        paths=("reuse", "retain_graph"),
+        repeats=2,
+        seed=3,
+        budget=30.0,
+    )
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_full_lists_every_entry(tmp_path: Path, full: bool) -> None:
+    file = tmp_path / "result.json"
+    arguments = (*SMALL, "--function", "tanh_network", "--head", "mean", "--json", str(file))
+    assert invoke(*arguments, *(["--full"] if full else [])).exit_code == 0
+    gradient = json.loads(file.read_text())["heads"]["mean"]["gradient"]["reuse"]
+    assert len(gradient) == 20 if full else gradient["shape"] == [20]
+
+
+def test_html_is_a_page_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "result.html"
+    assert invoke(*SMALL, "--html", str(file)).exit_code == 0
+    page = file.read_text()
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert "matrix exponential" in page.lower()
+
+
+def test_result_with_a_head_outside_its_domain_is_printed() -> None:
+    result = invoke(*SMALL, "--function", "tanh_network", "--head", "log", "--head", "mean")
+    assert result.exit_code == 0, result.output
+    assert "outside the domain of log" in result.stdout
+
+
+def test_path_that_does_not_fit_the_budget_is_printed() -> None:
+    result = invoke("run", "--size", "100", "--budget", "0.000001")
+    assert result.exit_code == 0, result.output
+    assert "not run" in result.stdout
+
+
+def test_list_names_everything_there_is() -> None:
+    result = invoke("list")
+    assert result.exit_code == 0
+    for function in FUNCTIONS.values():
+        assert f"function {function.name}: {function.formula}" in result.stdout
+        for field in (function.size, *function.parameters):
+            assert field.allowed in result.stdout
+    for head in HEADS.values():
+        assert f"head {head.name}: {head.formula}" in result.stdout
+    for path, words in PATHS.items():
+        assert f"path {path}: {words}" in result.stdout
+    assert "device cpu: " in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "-h"]])
+def test_help_opens(arguments: list[str]) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 0 and result.stdout
+
+
+@pytest.mark.skipif(
+    not list(distributions(name="explorer")), reason="explorer is imported, not installed, here"
+)
+def test_version_is_that_of_the_package() -> None:
+    assert version("explorer") in invoke("--version").stdout
+
+
+def test_help_of_run_names_every_field_and_what_is_allowed() -> None:
+    said = " ".join(invoke("run", "--help").stdout.split())
+    assert "--head" in said and "--path" in said and "--param NAME=VALUE" in said
+    for name in ("dtype", "device", "repeats", "seed", "budget", "size", "function"):
+        assert f"--{name}" in said
+        if name != "size":
+            assert table()[name].allowed in said
+
+
+def test_the_real_command_opens_its_help_without_torch() -> None:
+    code = (
+        "import sys; from explorer.cli import cli;"
+        "cli(['run', '--help'], standalone_mode=False); print('torch' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1] == "False"
+
+
+# Bad input: exit code 2, and a sentence for every option that is wrong.
+
+BAD: dict[str, tuple[list[str], list[str]]] = {
+    "size 0": (["--size", "0"], ["--size: Size n is 0. Allowed: a whole number from 2 to 2000."]),
+    "size negative": (["--size=-3"], ["--size: Size n is -3. Allowed: a whole number from 2"]),
+    "size not whole": (["--size", "2.5"], ["--size: Size n is 2.5. Allowed: a whole number"]),
+    "size too large": (["--size", "2001"], ["--size: Size n is 2001. Allowed: a whole number"]),
+    "size empty": (["--size", ""], ["--size: Size n is empty. Allowed: a whole number"]),
+    "function": (["--function", "tanh"], ["--function: Function tanh is not known. Did you mean"]),
+    "head": (["--head", "squrt"], ["--head: Head squrt is not known. Did you mean sqrt? Allowed"]),
+    "path": (["--path", "reus"], ["--path: Path reus is not known. Did you mean reuse? Allowed"]),
+    "no head": (["--head", ""], ["--head: No head is chosen. Allowed: one or more of square"]),
+    "head twice": (["--head", "log", "--head", "log"], ["--head: Head log is chosen more than"]),
+    "dtype": (["--dtype", "float16"], ["--dtype: Data type float16 is not known"]),
+    "device": (["--device", "moon base"], ["--device: Device is 'moon base'. Allowed: cpu, cuda"]),
+    "mps": (["--device", "mps"], ["--dtype: float64 is not available on mps: Apple's MPS"]),
+    "budget": (["--budget", "-1"], ["--budget: Time budget is -1. Allowed: a number above 0"]),
+    "several": (
+        ["--size", "0", "--seed", "x", "--head", "cube"],
+        ["--size: Size n", "--seed: Seed is x", "--head: Head cube"],
+    ),
+    "parameter": (["--param", "y=1"], ["--param: y is not a parameter of matrix_exp_trace. "]),
+    "parameter value": (["--param", "x=99"], ["--param: x is 99. Allowed: a number from -10"]),
+    "parameter form": (["--param", "x"], ["--param: x is not NAME=VALUE"]),
+    "parameters": (
+        ["--param", "x", "--param", "=1", "--param", "y=1", "--param", "size=3"],
+        ["x is not NAME=VALUE", "'=1' is not", "y is not a parameter", "give --size 3"],
+    ),
+    "json folder": (["--json", "/no/such/r.json"], ["--json: The folder /no/such does not exist"]),
+    "html folder": (["--html", "/no/such/r.html"], ["--html: The folder /no/such does not exist"]),
+    "json is a folder": (["--json", "/"], ["--json: / is a folder. Give the name of a file."]),
+    "json empty": (["--json", ""], ["--json: . is a folder."]),
+    "json too long": (["--json", "a" * 300], ["--json: aaa", "cannot be a file"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_told_by_option(name: str) -> None:
+    arguments, sentences = BAD[name]
+    result = invoke("run", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    for sentence in sentences:
+        assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == len(sentences) or name == "json too long"
+
+
+@pytest.mark.parametrize("arguments", [["runn"], ["run", "--sise", "3"], ["run", "more"]])
+def test_unknown_command_or_option_is_bad_input(arguments: list[str]) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 2 and "Error: " in result.stderr
+
+
+def test_misspelt_option_names_the_nearest() -> None:
+    assert "--size" in invoke("run", "--sise", "3").stderr.partition("Error: ")[2]
+
+
+def test_device_that_is_not_there_is_bad_input() -> None:
+    result = invoke(*SMALL, "--device", "cuda:99")
+    assert result.exit_code == 2
+    assert "--device: Device 'cuda:99' is not on this machine. Allowed: cpu" in result.stderr
+
+
+def test_bad_input_of_the_real_command() -> None:
+    process = start("run", "--size", "many")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert out == ""
+    assert err == "--size: Size n is many. Allowed: a whole number from 2 to 2000.\n"
+
+
+def test_nothing_is_written_for_bad_input(tmp_path: Path) -> None:
+    assert invoke("run", "--size", "0", "--json", str(tmp_path / "r.json")).exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_file_that_was_there_stays_when_the_run_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    file.write_text("kept")
+    assert invoke(*SMALL, "--device", "cuda:99", "--json", str(file)).exit_code == 2
+    assert file.read_text() == "kept" and list(tmp_path.iterdir()) == [file]
+
+
+# Signals.
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_signal_in_mid_run_cancels_it_with_130(name: str, tmp_path: Path) -> None:
+    import psutil
+
+    file = tmp_path / "r.json"
+    process = start("run", "--size", "1000", "--path", "recompute", "--json", str(file))
+    family = psutil.Process(process.pid)
+    # The fork server's child is the run itself, and it has come to its matrix exponential.
+    assert soon(lambda: any(each.cpu_times().user > 1 for each in grandchildren(family)), 60)
+    children = family.children(recursive=True)
+    os.killpg(process.pid, getattr(signal, name))  # as a terminal does
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Cancelled" in err and "Traceback" not in err
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+    assert not file.exists()
+
+
+def grandchildren(process: Any) -> list[Any]:
+    return [each for child in process.children() for each in child.children()]
+
+
+def test_signals_are_as_they_were_after_a_run() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    assert invoke(*SMALL).exit_code == 0
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

@@ -1,0 +1,360 @@
+"""An Experiment gives a Result whose every number holds against a computation of its own."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from explorer.events import Progress
+from explorer.execute import DoesNotFit, execute
+from explorer.experiment import InvalidExperiment
+from explorer.functions import FUNCTIONS
+from explorer.heads import HEADS
+from explorer.planning import PATHS
+from explorer.result import Array, Result
+from tests.runs import experiment, run, seen
+
+KEYS: dict[str, Any] = {
+    "": ["schema", "experiment", "environment", "function", "paths", "heads", "jacobian"],
+    "environment": ["torch", "python", "device_name", "threads", "host", "started"],
+    "function": ["name", "inputs", "outputs", "value", "exact_value"],
+    "paths/reuse": [
+        "seconds", "forward_passes", "backward_passes", "forward_mode_passes", "saved_bytes",
+        "peak_memory_bytes",
+    ],
+    "paths/reuse/seconds": ["median", "iqr", "minimum", "runs"],
+    "heads/sqrt": ["value", "gradient", "agreement", "error", "error_reference"],
+    "jacobian": ["spectral_norm", "heads", "method"],
+    "jacobian/heads/sqrt": ["spectral_norm", "composite", "bound"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    """The JSON of one small run."""
+    found: dict[str, Any] = json.loads(run().to_json())
+    return found
+
+
+@pytest.mark.parametrize("place", KEYS)
+def test_json_has_what_is_promised(plain: dict[str, Any], place: str) -> None:
+    for key in filter(None, place.split("/")):
+        plain = plain[key]
+    assert set(KEYS[place]) <= plain.keys()
+
+
+def test_result_of_matrix_exp_trace_holds_its_closed_form() -> None:
+    n, x = 50, 0.7
+    result = run(size=n, x=x)
+    y, slope = n - 1 + math.cos(n * x), -n * math.sin(n * x)
+    exact = {"square": 2 * y * slope, "sqrt": slope / (2 * math.sqrt(y))}
+    assert result.function.value == pytest.approx(y, rel=1e-12)
+    assert result.function.exact_value == pytest.approx(y, rel=1e-14)
+    assert (result.function.inputs, result.function.outputs) == (1, 1)
+    for name, head in result.heads.items():
+        assert head.exact_gradient == pytest.approx((exact[name],), rel=1e-12)
+        assert head.error_reference == "closed form"
+        assert head.agreement_reference == "recompute"
+        assert head.domain == ""
+        for path in PATHS:
+            gradient = head.gradient[path]
+            assert gradient == pytest.approx((exact[name],), rel=1e-9)
+            assert head.error[path] == pytest.approx(abs(gradient[0] / exact[name] - 1), abs=1e-15)
+            naive = head.gradient["recompute"][0]
+            assert head.agreement[path] == pytest.approx(abs(gradient[0] / naive - 1), abs=1e-15)
+    assert result.heads["square"].value == pytest.approx(y**2, rel=1e-12)
+
+
+def test_float32_is_held_against_the_truth_and_not_only_against_the_naive_path() -> None:
+    result = run(size=200, dtype="float32", repeats=1)
+    slope = -200 * math.sin(200)
+    for path in PATHS:
+        error = result.heads["sqrt"].error[path]
+        y = 199 + math.cos(200)
+        expected = abs(result.heads["sqrt"].gradient[path][0] / (slope / (2 * math.sqrt(y))) - 1)
+        assert error == pytest.approx(expected, rel=1e-6)
+        assert error > 1e-6  # far above what agreement alone would show
+    assert result.heads["sqrt"].agreement["recompute"] == 0
+
+
+NETWORK = {"function": "tanh_network", "size": 6, "outputs": 4, "seed": 3, "heads": "square,exp"}
+
+
+def dense(values: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """(y, dy/dx) of a function in float64, by torch's own Jacobian."""
+    chosen = experiment(**values | {"dtype": "float64"})
+    problem = FUNCTIONS[chosen.function].build(chosen.setting)
+    return problem.f(problem.x), torch.autograd.functional.jacobian(problem.f, problem.x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("paths", [",".join(PATHS), "recompute", "retain_graph"])
+def test_spectral_norms_are_those_of_a_dense_jacobian(paths: str, dtype: str) -> None:
+    result = run(**NETWORK, paths=paths, dtype=dtype)
+    rel = 1e-5 if dtype == "float32" else 1e-12
+    y, matrix = dense(NETWORK)
+    norm = torch.linalg.svdvals(matrix)[0].item()
+    assert result.jacobian.spectral_norm == pytest.approx(norm, rel=rel)
+    for name, cotangent in {"square": 2 * y, "exp": y.exp()}.items():
+        found = result.jacobian.heads[name]
+        assert found.spectral_norm == pytest.approx(cotangent.norm().item(), rel=rel)
+        assert found.composite == pytest.approx((cotangent @ matrix).norm().item(), rel=rel)
+        assert found.bound == pytest.approx(cotangent.norm().item() * norm, rel=rel)
+        assert found.composite <= found.bound * (1 + rel)
+    formed = "that reuse formed" if "reuse" in paths else "formed for this"
+    assert formed in result.jacobian.method
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_network_is_held_against_float64(dtype: str) -> None:
+    result = run(**NETWORK, dtype=dtype)
+    y, matrix = dense(NETWORK)
+    expected = {"square": 2 * y @ matrix, "exp": y.exp() @ matrix}
+    for name, head in result.heads.items():
+        assert head.exact_gradient == pytest.approx(tuple(expected[name].tolist()), rel=1e-10)
+        assert head.error_reference.startswith("the same experiment in float64 on the CPU")
+        assert ("rounding only" in head.error_reference) == (dtype == "float64")
+        for path in PATHS:
+            gradient = torch.tensor(head.gradient[path], dtype=torch.float64)
+            error = (gradient - expected[name]).norm() / expected[name].norm()
+            assert head.error[path] == pytest.approx(error.item(), rel=1e-3, abs=1e-14)
+            assert error < (1e-5 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("heads", ["square", "square,exp,mean"])
+@pytest.mark.parametrize("outputs", [1, 5])
+def test_passes_are_of_one_execution(heads: str, outputs: int) -> None:
+    result = run(**NETWORK | {"heads": heads, "outputs": outputs}, repeats=3)
+    k = len(heads.split(","))
+    passes = {
+        name: (path.forward_passes, path.backward_passes, path.forward_mode_passes)
+        for name, path in result.paths.items()
+    }
+    assert passes == {
+        "recompute": (k, k, 0),
+        "retain_graph": (1, k, 0),
+        "reuse": (1, outputs, 0),
+    }
+    assert (result.function.inputs, result.function.outputs) == (6, outputs)
+
+
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_every_path_is_timed_as_often_as_asked(repeats: int) -> None:
+    result = run(repeats=repeats)
+    for path in result.paths.values():
+        assert path.status == "measured" and path.seconds is not None
+        assert len(path.seconds.runs) == repeats
+        assert path.seconds.minimum == min(path.seconds.runs) > 0
+
+
+def test_saved_bytes_are_counted_to_the_byte() -> None:
+    # Of each of two layers: tanh saves its output, the product its weight, once for all heads;
+    # `square` saves y, which is there already, and x needs no saving.
+    result = run(function="tanh_network", size=10, layers=2, heads="square,mean", dtype="float32")
+    weights, outputs = 2 * 10 * 10 * 4, 2 * 10 * 4
+    assert result.paths["retain_graph"].saved_bytes == weights + outputs
+    assert result.paths["recompute"].saved_bytes == weights + outputs
+    assert result.paths["reuse"].saved_bytes == weights + outputs
+
+
+@pytest.mark.parametrize(
+    "paths, reference",
+    [
+        ("recompute,retain_graph,reuse", "recompute"),
+        ("reuse,retain_graph", "retain_graph"),
+        ("reuse,recompute", "recompute"),
+        ("reuse", None),
+    ],
+)
+def test_agreement_is_with_the_first_naive_path_that_was_run(
+    paths: str, reference: str | None
+) -> None:
+    head = run(paths=paths).heads["square"]
+    assert head.agreement_reference == reference
+    assert list(head.agreement) == paths.split(",")
+    assert all((value is None) == (reference is None) for value in head.agreement.values())
+    assert all(value is not None for value in head.error.values())
+
+
+def test_partial_results_come_path_by_path() -> None:
+    results = [each for each in seen(experiment()) if isinstance(each, Result)]
+    known = [len(each.heads["square"].gradient) for each in results]
+    assert known[:3] == [1, 2, 3]
+    assert all(each.status == "running" for each in results[:-1])
+    assert results[-1].status == "done"
+    assert [path.status for path in results[0].paths.values()].count("running") == 3
+    for each in results:
+        assert Result.from_json(each.to_json()) == each
+
+
+def test_progress_counts_down_and_names_what_is_done() -> None:
+    told = [each for each in seen(experiment(repeats=3)) if isinstance(each, Progress)]
+    texts = [each.text for each in told]
+    assert texts[0] == "building f"
+    for path in PATHS:
+        assert f"warming up {path}" in texts
+        assert f"round 3 of 3: {path}" in texts
+    assert all(each.remaining is None or each.remaining >= 0 for each in told)
+    assert told[-1].remaining is not None
+
+
+def test_rounds_interleave_the_paths() -> None:
+    told = [each.text for each in seen(experiment(repeats=2)) if isinstance(each, Progress)]
+    rounds = [text for text in told if text.startswith("round")]
+    assert [text.partition(": ")[2] for text in rounds] == [*PATHS, *PATHS]
+
+
+# The budget.
+
+
+def test_path_that_will_not_fit_is_predicted_and_not_run() -> None:
+    result = run(size=300, budget=1e-6)
+    for name, path in result.paths.items():
+        assert path.status == "predicted"
+        assert path.seconds is None and path.saved_bytes is None
+        assert path.predicted_seconds is not None and path.predicted_seconds > 0
+        assert "not run: it would take about" in path.note and "budget" in path.note
+        assert (path.forward_passes, path.backward_passes) == {
+            "recompute": (2, 2),
+            "retain_graph": (1, 2),
+            "reuse": (1, 1),
+        }[name]
+    assert result.heads["square"].gradient == {}
+    assert result.heads["square"].value == pytest.approx((299 + math.cos(300)) ** 2)
+    assert result.jacobian.spectral_norm is None
+    assert result.jacobian.method.startswith("left out: dy/dx would take about")
+    assert result.status == "done"
+
+
+def test_cheap_path_runs_where_an_expensive_one_does_not_fit() -> None:
+    # One head and 1000 entries of y: reuse is the expensive one.
+    values = {"function": "tanh_network", "size": 1000, "heads": "mean"}
+    events = execute(experiment(**values, layers=10, repeats=1000, budget=2.0))
+    result = next(
+        each for each in events if isinstance(each, Result) and each.heads["mean"].gradient
+    )
+    assert "reuse" not in result.heads["mean"].gradient
+    predicted = {name: path.predicted_seconds for name, path in result.paths.items()}
+    assert predicted["reuse"] > 100 * predicted["retain_graph"]
+    events.close()
+
+
+def test_budget_ends_the_repeats_with_a_note() -> None:
+    result = run(repeats=1000, size=100, budget=1.0)
+    (note,) = result.notes
+    assert note.startswith("The budget of 1 s ended the repeats in round ")
+    assert note.endswith(" of 1000.")
+    runs = [len(path.seconds.runs) for path in result.paths.values() if path.seconds]
+    assert len(runs) == 3 and max(runs) - min(runs) <= 1 and 1 <= min(runs) < 1000
+
+
+def test_reference_is_left_out_with_a_word_where_the_budget_forbids_it() -> None:
+    result = run(function="tanh_network", size=50, dtype="float32", budget=1e-6)
+    for head in result.heads.values():
+        assert head.error_reference.startswith("none: the reference in float64 on the CPU would")
+        assert head.error_reference.endswith("more than is left of the budget")
+        assert head.exact_gradient is None
+
+
+# Domains.
+
+
+def test_head_outside_its_domain_is_told_and_the_others_stay() -> None:
+    result = run(function="tanh_network", size=6, heads="sqrt,log,mean")
+    outside = int((dense({"function": "tanh_network", "size": 6})[0] < 0).sum())
+    assert 0 < outside < 6
+    for name in ("sqrt", "log"):
+        head = result.heads[name]
+        assert math.isnan(head.value)
+        assert head.domain == (
+            f"{outside} of 6 entries of y lie outside the domain of {name}, "
+            f"{HEADS[name].domain}: its value is NaN."
+        )
+    assert all(math.isnan(error) for error in result.heads["sqrt"].error.values())
+    assert math.isfinite(result.heads["mean"].value) and result.heads["mean"].domain == ""
+    assert result.heads["mean"].agreement["reuse"] == pytest.approx(0, abs=1e-12)
+    assert math.isnan(result.jacobian.heads["sqrt"].composite)
+    assert math.isfinite(result.jacobian.heads["mean"].composite)
+    json.loads(result.to_json(), parse_constant=pytest.fail)
+
+
+def test_head_that_overflows_is_told_and_the_others_stay() -> None:
+    result = run(size=100, dtype="float32", heads="exp,square")
+    assert result.heads["exp"].value == math.inf
+    assert result.heads["exp"].domain == (
+        "exp overflows float32, whose largest number is 3.4e+38: its value is infinite."
+    )
+    assert result.heads["square"].domain == ""
+    assert result.heads["square"].agreement["reuse"] is not None
+
+
+def test_large_gradients_are_compared_without_overflow() -> None:
+    result = run(size=60, dtype="float32", heads="exp")  # exp(60) squared is above float32
+    assert result.heads["exp"].domain == ""
+    assert result.heads["exp"].error["reuse"] is not None
+    assert 0 <= result.heads["exp"].error["reuse"] < 1
+    norms = result.jacobian.heads["exp"]
+    assert math.isfinite(norms.spectral_norm) and math.isfinite(norms.composite)
+
+
+# Large gradients.
+
+
+def test_gradient_of_more_than_16_entries_is_given_in_short() -> None:
+    values = {"function": "tanh_network", "size": 17, "heads": "square"}
+    short, full = run(**values), run(full=True, **values)
+    whole = full.heads["square"].gradient["reuse"]
+    assert isinstance(whole, tuple) and len(whole) == 17
+    given = short.heads["square"].gradient["reuse"]
+    assert isinstance(given, Array)
+    assert given.shape == (17,)
+    assert given.first == pytest.approx(whole[:16], rel=1e-12)
+    assert given.norm == pytest.approx(math.hypot(*whole), rel=1e-12)
+    assert isinstance(short.function.value, Array) and isinstance(full.function.value, tuple)
+
+
+def test_gradient_of_16_entries_is_listed() -> None:
+    result = run(function="tanh_network", size=16, heads="square")
+    assert len(result.heads["square"].gradient["reuse"]) == 16
+
+
+# What is refused before anything runs.
+
+
+def test_experiment_that_cannot_fit_is_refused_before_it_is_begun() -> None:
+    events = execute(experiment(size=1000), memory_limit=10**8)
+    with pytest.raises(DoesNotFit) as caught:
+        next(events)
+    assert str(caught.value).startswith("matrix_exp_trace of size 1000 in float64 needs about ")
+    assert "0.1 GB are free on cpu" in str(caught.value)
+    assert str(caught.value).endswith("Choose a smaller size, or float32.")
+    with pytest.raises(DoesNotFit, match=r"Choose a smaller size\.$"):
+        next(execute(experiment(size=1000, dtype="float32"), memory_limit=10**8))
+
+
+def test_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InvalidExperiment) as caught:
+        next(execute(experiment(device="cuda:99")))
+    problem = caught.value.problems["device"]
+    assert problem.startswith("Device 'cuda:99' is not on this machine. Allowed: cpu")
+
+
+def test_environment_is_recorded() -> None:
+    environment = run().environment
+    assert environment.torch == torch.__version__
+    assert environment.threads == torch.get_num_threads()
+    assert environment.device_name and environment.host
+    assert environment.started.endswith("+00:00")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_runs_on_a_gpu(function: str) -> None:
+    result = run(function=function, device="cuda:0")
+    for head in result.heads.values():
+        assert head.agreement["reuse"] is not None
+    assert result.environment.device_name == torch.cuda.get_device_name(0)
+    assert all(path.peak_memory_bytes is not None for path in result.paths.values())

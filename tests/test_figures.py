@@ -1,0 +1,313 @@
+import json
+import math
+from typing import Any
+
+import pytest
+
+from explorer import sentences, units
+from explorer.figures import CONFIG, PATH_STYLE, figures, mime_bundle, style
+from explorer.planning import PATHS
+from explorer.result import HeadNorms, JacobianResult, Result
+from tests.results import NOTHING_YET, good, head, inaccurate, real, result, timed, untimed
+
+
+def drawn(seen: Result, name: str) -> dict[str, Any]:
+    """A figure as the strict JSON that the browser gets."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    figure: dict[str, Any] = json.loads(figures(seen)[name].to_json(), parse_constant=refuse)
+    return figure
+
+
+def traces(figure: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [trace for trace in figure["data"] if trace["type"] == kind]
+
+
+def labels(figure: dict[str, Any]) -> list[str]:
+    return [annotation["text"] for annotation in figure["layout"]["annotations"]]
+
+
+def partial() -> Result:
+    paths = {
+        "recompute": untimed("running", predicted_seconds=3.0),
+        "retain_graph": untimed("predicted", predicted_seconds=2.0, backward=2),
+        "reuse": timed(1.0),
+    }
+    waiting = head({"reuse": None}, {"reuse": None}, error_reference="none yet")
+    return result(paths, {"square": waiting}, status="running", jacobian=NOTHING_YET)
+
+
+EVERY = [good, inaccurate, real, partial]
+
+
+# Time.
+
+
+@pytest.mark.parametrize("make", [good, inaccurate, real])
+def test_a_bar_is_as_long_as_the_median_and_named_with_it(make: Any) -> None:
+    seen = make()
+    figure = drawn(seen, "time")
+    bars = traces(figure, "bar")
+    measured = sentences.measured(seen)
+    assert {bar["name"]: bar["x"] for bar in bars} == {
+        name: [seconds.median] for name, seconds in measured.items()
+    }
+    for label, (name, seconds) in zip(labels(figure), measured.items(), strict=True):
+        assert label.startswith(f"<b>{units.seconds(seconds.median)}</b>")
+        assert label.endswith(sentences.comparison(seen, name))
+
+
+def test_the_speed_up_stands_at_the_bar() -> None:
+    assert labels(drawn(good(), "time")) == [
+        "<b>9.6 s</b><br>reference",
+        "<b>1 s</b><br>9.6× faster",
+    ]
+
+
+def test_the_whisker_is_the_middle_half_of_the_runs() -> None:
+    seen = result({"reuse": timed(1.0, 2.0, 3.0, 5.0, 9.0)}, {"sin": head({}, {})})
+    (bar,) = traces(drawn(seen, "time"), "bar")
+    assert bar["x"] == [3.0]
+    assert (bar["error_x"]["arrayminus"], bar["error_x"]["array"]) == ([1.0], [2.0])
+    (label,) = figures(seen)["time"].layout.annotations
+    assert label.x == 5.0, "the label stands behind the whisker"
+
+
+def test_every_run_is_a_point_on_demand() -> None:
+    seen = real()
+    (points,) = traces(drawn(seen, "time"), "scatter")
+    assert points["visible"] == "legendonly"
+    measured = sentences.measured(seen).values()
+    assert points["x"] == [run for seconds in measured for run in seconds.runs]
+
+
+def test_what_was_not_measured_is_hatched_and_says_so() -> None:
+    figure = drawn(partial(), "time")
+    bars = traces(figure, "bar")
+    assert [bar["x"] for bar in bars] == [[0.0], [2.0], [1.0]]
+    assert [bar["marker"]["pattern"]["shape"] for bar in bars] == [["/"], ["/"], [""]]
+    assert labels(figure) == ["not yet run", "<b>2 s</b><br>predicted", "<b>1 s</b>"]
+
+
+def test_wrong_paths_are_faint() -> None:
+    wrong = {bar["marker"]["opacity"] for bar in traces(drawn(inaccurate(), "time"), "bar")}
+    right = {bar["marker"]["opacity"] for bar in traces(drawn(good(), "time"), "bar")}
+    assert max(wrong) < min(right)
+
+
+def test_device_threads_and_dtype_are_named() -> None:
+    subtitle = drawn(inaccurate(), "time")["layout"]["title"]["subtitle"]["text"]
+    assert subtitle.startswith("A processor, 2 threads, float32<br>")
+
+
+# Passes.
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_counts_are_drawn_and_written(make: Any) -> None:
+    seen = make()
+    figure = drawn(seen, "passes")
+    paths = seen.paths.values()
+    assert {bar["name"]: bar["x"] for bar in figure["data"]} == {
+        "forward": [path.forward_passes for path in paths],
+        "backward": [path.backward_passes for path in paths],
+    }
+    assert labels(figure) == [
+        *(f"<b>{path.forward_passes}</b> forward" for path in paths),
+        *(f"<b>{path.backward_passes}</b> backward" for path in paths),
+    ]
+
+
+def test_forward_mode_is_drawn_where_there_is_any() -> None:
+    seen = result({"reuse": timed(1.0, backward=0, forward_mode_passes=7)}, {"sin": head({}, {})})
+    bars = {bar["name"]: bar["x"] for bar in drawn(seen, "passes")["data"]}
+    assert bars == {"forward": [1], "backward": [0], "forward mode": [7]}
+
+
+@pytest.mark.parametrize(("largest", "step"), [(1, 1), (5, 1), (6, 2), (60, 20), (2000, 500)])
+def test_counts_have_whole_ticks(largest: int, step: int) -> None:
+    seen = result({"reuse": timed(1.0, backward=largest)}, {"sin": head({}, {})})
+    assert drawn(seen, "passes")["layout"]["xaxis"]["dtick"] == step
+
+
+# Accuracy.
+
+
+def points(figure: dict[str, Any], path: str) -> tuple[list[float], list[float]]:
+    """Where a path's agreement and its error stand."""
+    hollow, filled = (trace["x"] for trace in figure["data"] if trace["name"] == path)
+    return hollow, filled
+
+
+def test_agreement_and_error_of_every_head_and_path() -> None:
+    seen = inaccurate()
+    figure = drawn(seen, "accuracy")
+    heads = seen.heads.values()
+    assert points(figure, "reuse") == (
+        [each.agreement["reuse"] for each in heads],
+        [each.error["reuse"] for each in heads],
+    )
+    hollow, filled = points(figure, "recompute")
+    assert hollow == [], "the reference is not held against itself"
+    assert filled == [each.error["recompute"] for each in heads]
+    subtitle = figure["layout"]["title"]["subtitle"]["text"]
+    assert subtitle == "hollow: agreement with recompute<br>filled: error against closed form"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_exact_zero_has_a_place_on_the_logarithmic_axis(dtype: str) -> None:
+    error = {"recompute": 1e-9, "reuse": 0.0}
+    seen = result(dict(good().paths), {"sin": head({"recompute": 0.0, "reuse": 0.0}, error)},
+                  dtype=dtype)  # fmt: skip
+    figure = drawn(seen, "accuracy")
+    floor = min(1e-9, sentences.EPSILON[dtype]) / 10
+    assert points(figure, "reuse") == ([floor], [floor])
+    assert {t["hovertext"][0] for t in figure["data"] if t["name"] == "reuse"} == {
+        "reuse<br>agreement exactly 0", "reuse<br>error exactly 0",
+    }  # fmt: skip
+    axis = figure["layout"]["xaxis"]
+    assert axis["type"] == "log"
+    assert (axis["tickvals"][0], axis["ticktext"][0]) == (floor, "0")
+    assert axis["range"][0] < math.log10(floor)
+
+
+def test_ticks_name_their_powers() -> None:
+    axis = drawn(good(), "accuracy")["layout"]["xaxis"]
+    named = dict(zip(axis["ticktext"], axis["tickvals"], strict=True))
+    assert named["10⁻¹²"] == 1e-12
+    assert named["1"] == 1
+
+
+def test_an_infinite_difference_stands_at_the_end_of_the_axis() -> None:
+    seen = result({"reuse": timed(1.0)}, {"sin": head({"reuse": None}, {"reuse": math.inf})})
+    figure = drawn(seen, "accuracy")
+    _, (place,) = points(figure, "reuse")
+    assert math.log10(place) == pytest.approx(figure["layout"]["xaxis"]["range"][1])
+    assert figure["data"][1]["hovertext"] == ["reuse<br>error inf"]
+
+
+@pytest.mark.parametrize("make", [good, inaccurate])
+def test_the_tolerance_divides_right_from_wrong(make: Any) -> None:
+    seen = make()
+    band, line, _ = drawn(seen, "accuracy")["layout"]["shapes"]
+    limit = math.sqrt({"float32": 2**-23, "float64": 2**-52}[seen.experiment.dtype])
+    assert band["x0"] == line["x0"] == limit
+
+
+def test_a_head_that_is_not_finite_is_labelled_in_its_row() -> None:
+    outside = head(
+        {"recompute": math.nan, "reuse": math.nan}, {"recompute": math.nan, "reuse": math.nan},
+        value=math.nan, domain="y lies outside the domain of log, y > 0: its value is NaN.",
+    )  # fmt: skip
+    right = good().heads["square"]
+    nan = HeadNorms(spectral_norm=math.nan, composite=math.nan, bound=math.nan)
+    one = HeadNorms(spectral_norm=1.0, composite=1.0, bound=1.0)
+    norms = JacobianResult(spectral_norm=2.0, heads={"square": one, "log": nan}, method="dense")
+    seen = result(dict(good().paths), {"square": right, "log": outside}, jacobian=norms)
+    for name, row, words in (
+        ("accuracy", 1, "left out: not finite here"),
+        ("norms", 2, "not finite here"),
+    ):
+        figure = drawn(seen, name)
+        (label,) = (a for a in figure["layout"]["annotations"] if a["text"] == words)
+        assert label["y"] == row
+        assert label["hovertext"] == outside.domain.replace(">", "&gt;")
+    assert points(drawn(seen, "accuracy"), "reuse") == ([2e-12], [4e-13])
+
+
+def test_an_error_that_is_not_known_is_said_to_be() -> None:
+    figure = drawn(partial(), "accuracy")
+    assert figure["layout"]["title"]["subtitle"]["text"].endswith("error not known: none yet")
+    assert "not known" in labels(figure)
+
+
+# Norms.
+
+
+def test_norms_and_their_bound() -> None:
+    seen = inaccurate()
+    figure = drawn(seen, "norms")
+    assert {trace["name"]: trace["x"] for trace in figure["data"]} == {
+        "‖dy/dx‖": [3.0], "‖dg/dy‖": [2.0, 2.0], "‖dz/dx‖": [6.0, 6.0], "bound": [6.0, 6.0],
+    }  # fmt: skip
+    assert figure["layout"]["xaxis"]["type"] == "linear"
+    assert figure["layout"]["yaxis"]["ticktext"] == ["f", "square", "sqrt"]
+
+
+def test_norms_of_very_different_size_stand_on_a_logarithmic_axis_and_zero_at_its_end() -> None:
+    wide = HeadNorms(spectral_norm=1000.0, composite=0.0, bound=2000.0)
+    norms = JacobianResult(spectral_norm=2.0, heads={"sin": wide}, method="dense")
+    seen = result({"reuse": timed(1.0)}, {"sin": head({}, {})}, jacobian=norms)
+    figure = drawn(seen, "norms")
+    assert figure["layout"]["xaxis"]["type"] == "log"
+    (composite,) = (trace for trace in figure["data"] if trace["name"] == "‖dz/dx‖")
+    assert composite["x"] == [0.2]
+    assert composite["hovertext"] == ["sin<br>‖dz/dx‖ exactly 0"]
+
+
+def test_norms_that_are_not_there_yet() -> None:
+    figure = drawn(partial(), "norms")
+    assert labels(figure) == ["not yet run"]
+    assert figure["data"] == []
+
+
+# What the figures share.
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_four_figures_in_their_order_that_leave_the_theme_open(make: Any) -> None:
+    seen = make()
+    assert list(figures(seen)) == ["time", "passes", "accuracy", "norms"]
+    for name in figures(seen):
+        layout = drawn(seen, name)["layout"]
+        assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert layout["autosize"] is True
+        assert "width" not in layout
+        assert "color" not in layout["font"]
+        assert not {"gridcolor", "color", "linecolor"} & {*layout["xaxis"], *layout["yaxis"]}
+        assert layout["template"].get("layout", {}) == {}
+        assert layout["title"]["text"]
+
+
+def test_every_path_has_a_look_of_its_own() -> None:
+    assert PATH_STYLE.keys() >= PATHS.keys()
+    for part in ("colour", "symbol", "dash"):
+        looks = [getattr(PATH_STYLE[path], part) for path in PATHS]
+        assert len(set(looks)) == len(PATHS)
+    assert style("one of tomorrow") not in PATH_STYLE.values()
+
+
+def test_a_path_looks_the_same_in_every_figure() -> None:
+    seen = real()
+    for row, path in enumerate(seen.paths):
+        look = PATH_STYLE[path]
+        time, passes, accuracy = (drawn(seen, name) for name in ("time", "passes", "accuracy"))
+        assert traces(time, "bar")[row]["marker"]["color"] == [look.colour]
+        assert {bar["marker"]["color"][row] for bar in passes["data"]} == {look.colour}
+        marks = [t["marker"] for t in accuracy["data"] if t["name"] == path]
+        assert [mark["color"] for mark in marks] == [look.colour] * 2
+        assert [mark["symbol"] for mark in marks] == [f"{look.symbol}-open", look.symbol]
+
+
+@pytest.mark.parametrize("name", ["time", "passes", "accuracy", "norms"])
+def test_hostile_names_are_shown_as_text(name: str) -> None:
+    evil = '<a href="https://example.org">x</a>'
+    seen = result({evil: timed(1.0)}, {evil: head({evil: None}, {evil: 1e-13})}, device_name=evil)
+    figure = drawn(seen, name)
+    for trace in figure["data"]:
+        trace.pop("legendgroup", None)  # a key, shown nowhere
+    text = json.dumps(figure)
+    assert "<a " not in text
+    assert "&lt;a href=" in text
+
+
+def test_the_bundle_is_plain_data_with_the_configuration() -> None:
+    figure = figures(good())["time"]
+    bundle = mime_bundle(figure)
+    assert bundle["text/plain"] == "Time per path"
+    drawing = bundle["application/vnd.plotly.v1+json"]
+    assert drawing["config"] == CONFIG
+    assert {name: drawing[name] for name in ("data", "layout")} == json.loads(figure.to_json())
+    assert json.loads(json.dumps(bundle, allow_nan=False)) == bundle

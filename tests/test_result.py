@@ -1,0 +1,100 @@
+"""A Result survives JSON, which is strict, and nothing else is taken for one."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from explorer.result import Result
+from tests.whole import result
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not strict JSON")
+
+
+@given(st.floats(allow_nan=False))
+@settings(deadline=None)
+def test_survives_json(number: float) -> None:
+    before = result(number)
+    assert Result.from_json(before.to_json()) == before
+    assert Result.from_json(before.to_json().encode()) == before
+
+
+@pytest.mark.parametrize(
+    "number, text", [(math.nan, "NaN"), (math.inf, "Infinity"), (-math.inf, "-Infinity")]
+)
+def test_number_that_is_not_finite_is_a_string(number: float, text: str) -> None:
+    written = result(number).to_json()
+    plain = json.loads(written, parse_constant=refuse)
+    assert plain["function"]["value"] == [1.0, text]
+    assert plain["function"]["exact_value"] == text
+    assert plain["paths"]["reuse"]["seconds"]["runs"] == [0.2, text]
+    assert plain["paths"]["recompute"]["predicted_seconds"] == text
+    assert plain["heads"]["log"]["gradient"]["reuse"] == [text, 1.0]
+    assert plain["heads"]["log"]["error"]["reuse"] == text
+    assert plain["heads"]["log"]["exact_gradient"]["norm"] == text
+    assert plain["jacobian"]["heads"]["log"]["bound"] == text
+    again = Result.from_json(written)
+    assert again.to_json() == written
+    assert repr(again.heads["log"].value) == repr(number)
+
+
+def test_json_has_the_keys_it_promises() -> None:
+    plain = json.loads(result().to_json())
+    assert plain["schema"] == 1 and "schema_version" not in plain
+    assert plain["experiment"] == result().experiment.to_json()
+    assert plain["heads"]["log"]["exact_gradient"] == {
+        "norm": 0.5,
+        "shape": [2, 40],
+        "first": [0.5, 2.0],
+    }
+
+
+def test_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        result().status = "running"
+
+
+def changed(**changes: Any) -> str:
+    return json.dumps(json.loads(result().to_json()) | changes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "not json",
+        b"\xff\xfe",
+        "[" * 100_000,
+        changed(schema=2),
+        changed(schema=None),
+        changed(status="finished"),
+        changed(unknown=1),
+        changed(experiment=[]),
+        changed(experiment=None),
+        changed(experiment={"size": -1}),
+        changed(experiment={"size": 10**400}),
+        changed(paths={"reuse": {}}),
+        changed(paths={"reuse": 3}),
+        changed(function="f"),
+        changed(jacobian={"spectral_norm": "many", "heads": {}, "method": ""}),
+    ],
+    ids=lambda text: repr(text)[-30:],
+)
+def test_other_text_is_refused(text: str | bytes) -> None:
+    with pytest.raises(ValueError):
+        Result.from_json(text)
+
+
+@given(st.integers(0, len(result().to_json()) - 2))
+@settings(deadline=None)
+def test_truncated_text_is_refused(length: int) -> None:
+    with pytest.raises(ValueError):
+        Result.from_json(result().to_json()[:length])

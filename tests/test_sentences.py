@@ -1,0 +1,288 @@
+import math
+import re
+import subprocess
+import sys
+
+import pytest
+
+from explorer import sentences
+from explorer.experiment import Experiment
+from explorer.result import JacobianResult
+from tests.results import NOTHING_YET, good, head, inaccurate, real, result, timed, untimed
+
+RIGHT = head({"recompute": 0.0, "reuse": 2e-12}, {"recompute": 3e-13, "reuse": 4e-13})
+ALONE = head({"reuse": None}, {"reuse": 4e-13})
+
+
+def test_nothing_that_reads_a_result_imports_torch() -> None:
+    code = (
+        "import sys, explorer.sentences, explorer.figures, explorer.tables, explorer.export\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# The sentence on the whole.
+
+
+def test_a_faster_reuse() -> None:
+    assert sentences.summary(good()) == (
+        "reuse was 9.6 times faster than recompute: it went back through f once instead of "
+        "10 times; both paths agree to 2e-12, and are 4e-13 from the exact value."
+    )
+
+
+def test_a_slower_reuse_says_how_often_it_went_back() -> None:
+    paths = {
+        "recompute": timed(2.1, 2.1, 2.2, forward=2, backward=2),
+        "retain_graph": timed(2.0, 2.0, 2.0, backward=2),
+        "reuse": timed(24.0, 24.0, 24.1, backward=200),
+    }
+    same = dict.fromkeys(paths, 0.0)
+    seen = result(paths, {"square": head(same, same)}, outputs=200)
+    assert sentences.summary(seen) == (
+        "reuse was 12 times slower than retain_graph: it went back through f 200 times instead "
+        "of 2; all three paths agree to the last digit, and are equal to the exact value."
+    )
+
+
+def test_naive_paths_alone_differ_in_going_forward() -> None:
+    paths = {
+        "recompute": timed(3.0, 3.0, 3.0, forward=4, backward=4),
+        "retain_graph": timed(2.0, 2.0, 2.0, backward=4),
+    }
+    same = dict.fromkeys(paths, 0.0)
+    assert sentences.summary(result(paths, {"square": head(same, same)})).startswith(
+        "retain_graph was 1.5 times faster than recompute: it went forward through f once "
+        "instead of 4 times;"
+    )
+
+
+def test_a_time_that_goes_against_the_counts_is_not_explained_by_them() -> None:
+    paths = {"recompute": timed(1.0, 1.0, backward=4), "reuse": timed(2.0, 2.0)}
+    assert sentences.summary(result(paths, {"square": RIGHT})).startswith(
+        "reuse was 2.0 times slower than recompute, although it went back through f once instead"
+    )
+
+
+@pytest.mark.parametrize(("one", "other"), [((1.0, 1.2, 1.6), (1.0, 1.4, 1.7)), ((1.0,), (1.05,))])
+def test_a_difference_within_the_spread_is_none(
+    one: tuple[float, ...], other: tuple[float, ...]
+) -> None:
+    paths = {"recompute": timed(*one, backward=2), "reuse": timed(*other)}
+    seen = result(paths, {"square": RIGHT})
+    assert sentences.summary(seen).startswith(
+        "reuse and recompute do not differ significantly in time"
+    )
+    assert sentences.comparison(seen, "reuse") == "within noise"
+
+
+def test_wrong_paths_are_never_ranked() -> None:
+    seen = inaccurate()
+    assert sentences.wrong_paths(seen) == {"recompute", "retain_graph", "reuse"}
+    assert sentences.summary(seen) == (
+        "recompute, retain_graph and reuse all give wrong gradients in float32, up to 1.2% off, "
+        "and are not ranked: use float64."
+    )
+    assert sentences.baseline(seen) is None
+    assert {sentences.comparison(seen, path) for path in seen.paths} == {"wrong gradients"}
+
+
+def test_the_path_that_is_right_is_recommended_in_float64() -> None:
+    exp = head({"recompute": 0.0, "reuse": 6e-8}, {"recompute": 6e-8, "reuse": 3e-12})
+    seen = result(dict(good().paths), {"square": RIGHT, "exp": exp})
+    assert sentences.wrong_paths(seen) == {"recompute"}
+    assert sentences.summary(seen) == (
+        "reuse took 1 s: it went back through f once; recompute gives wrong gradients of exp in "
+        "float64, up to 6e-8 off, and is not ranked: take those of reuse; "
+        "reuse is 3e-12 from the exact value."
+    )
+    assert sentences.verdict(seen, "exp").startswith(
+        "the paths disagree by 6e-8: naive is 6e-8 wrong and reuse right. Why: "
+    )
+    assert sentences.judgement(seen, "exp", "recompute") == "wrong"
+    assert sentences.judgement(seen, "exp", "reuse") == "right"
+
+
+def test_a_device_without_float64_is_left_for_the_cpu() -> None:
+    wrong = head({"reuse": None}, {"reuse": 0.5})
+    seen = result({"reuse": timed(1.0)}, {"square": wrong}, dtype="float32", device="mps")
+    assert sentences.summary(seen).endswith("not ranked: use float64 on the CPU.")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_half_the_digits_are_right(dtype: str) -> None:
+    limit = {"float32": 3.45e-4, "float64": 1.49e-8}[dtype]
+    for factor, wrong in ((0.99, set()), (1.01, {"reuse"})):
+        seen = result(
+            {"reuse": timed(1.0)}, {"sin": head({"reuse": None}, {"reuse": factor * limit})},
+            dtype=dtype,
+        )  # fmt: skip
+        assert sentences.wrong_paths(seen) == wrong
+
+
+def test_a_gradient_that_is_not_finite_where_the_truth_is_counts_as_wrong() -> None:
+    broken = head(
+        {"recompute": 0.0, "reuse": math.nan}, {"recompute": None, "reuse": None},
+        gradient={"recompute": (1.0,), "reuse": (math.inf,)}, exact_gradient=None,
+        domain="The gradient of square is not finite at this y, though its value is.",
+    )  # fmt: skip
+    seen = result(dict(good().paths), {"square": broken})
+    assert sentences.wrong_paths(seen) == {"reuse"}
+    assert sentences.judgement(seen, "square", "recompute") == "not finite"
+
+
+def test_an_overflowing_head_is_no_path_s_fault() -> None:
+    domain = "exp overflows float32, whose largest number is 3.4e+38: its value is infinite."
+    overflown = head(
+        {"recompute": math.nan, "reuse": math.nan}, {"recompute": math.nan, "reuse": math.nan},
+        value=math.inf, gradient={"recompute": (math.inf,), "reuse": (math.inf,)}, domain=domain,
+    )  # fmt: skip
+    seen = result(dict(good().paths), {"square": RIGHT, "exp": overflown})
+    assert not sentences.wrong_paths(seen)
+    assert sentences.verdict(seen, "exp") == domain
+    assert sentences.summary(seen) == (
+        f"{sentences.summary(good())[:-1]}; "
+        "exp is left out: it has no finite value or gradient here."
+    )
+
+
+def test_a_result_without_a_usable_head() -> None:
+    outside = head({"reuse": math.nan}, {"reuse": math.nan}, value=math.nan, domain="Outside.")
+    seen = result({"reuse": timed(1.0)}, {"log": outside})
+    assert "no gradient could be checked; log is left out" in sentences.summary(seen)
+
+
+def test_one_path_has_nothing_to_be_compared_with() -> None:
+    seen = result({"reuse": timed(1.0, 1.0)}, {"square": ALONE})
+    assert sentences.summary(seen) == (
+        "reuse took 1 s: it went back through f once; reuse is 4e-13 from the exact value; "
+        "no naive path was run to compare with."
+    )
+    assert sentences.comparison(seen, "reuse") == ""
+    assert "No naive path was run: there is no agreement, and no speed-up." in sentences.notes(seen)
+
+
+def test_partial_results_say_what_is_still_to_come() -> None:
+    paths = {"recompute": untimed("running"), "reuse": timed(1.0)}
+    seen = result(paths, {"square": ALONE}, status="running", jacobian=NOTHING_YET)
+    assert sentences.summary(seen) == (
+        "So far reuse took 1 s: it went back through f once; reuse is 4e-13 from the exact "
+        "value; recompute is still to run."
+    )
+    assert sentences.verdict(seen, "square") == (
+        "reuse is right, 4e-13 from the exact value (closed form)."
+    )
+    assert sentences.comparison(seen, "recompute") == "not yet run"
+    assert sentences.notes(seen) == []
+
+
+def test_before_any_time_is_known() -> None:
+    empty = head({}, {}, agreement_reference=None, error_reference="none yet")
+    paths = {"recompute": untimed("running"), "reuse": untimed("running")}
+    seen = result(paths, {"square": empty}, status="running", jacobian=NOTHING_YET)
+    assert sentences.summary(seen) == ("No path is timed yet: recompute and reuse are under way.")
+    assert sentences.verdict(seen, "square") == "no path has given its gradient yet."
+    cancelled = seen.model_copy(update={"status": "cancelled"})
+    assert sentences.summary(cancelled) == "The run was cancelled before any path was timed."
+
+
+def test_a_cancelled_path() -> None:
+    paths = {"recompute": untimed("running"), "reuse": timed(1.0)}
+    seen = result(paths, {"square": ALONE}, status="cancelled")
+    assert sentences.summary(seen).endswith("; recompute was cancelled.")
+
+
+def test_predicted_paths_are_said_not_to_have_run() -> None:
+    note = "not run: it would take about 40 s"
+    slow = untimed("predicted", predicted_seconds=40.0, note=note)
+    seen = result({"recompute": slow, "reuse": timed(1.0, 1.0)}, {"square": ALONE})
+    assert sentences.summary(seen).endswith("; recompute was not run, and would take about 40 s.")
+    assert sentences.notes(seen) == [f"recompute: {note}"]
+    nothing = result({"recompute": slow}, {"square": head({}, {})})
+    assert sentences.summary(nothing) == (
+        "No path was run: recompute was not run, and would take about 40 s."
+    )
+
+
+def test_an_unknown_error_is_said_to_be_unknown() -> None:
+    reason = "none: the reference in float64 on the CPU would take about 9 s"
+    unknown = head(
+        {"recompute": 0.0, "reuse": 1e-6}, {"recompute": None, "reuse": None},
+        error_reference=reason, exact_gradient=None,
+    )  # fmt: skip
+    seen = result(dict(good().paths), {"square": unknown}, dtype="float32")
+    assert sentences.summary(seen).endswith("both paths agree to 1e-6; the error is not known.")
+    assert sentences.verdict(seen, "square") == (
+        "the paths agree to 1e-6, and the error is not known "
+        "(the reference in float64 on the CPU would take about 9 s)."
+    )
+    assert sentences.judgement(seen, "square", "reuse") == "not known"
+
+
+def test_the_numbers_of_a_real_run_are_in_its_sentence() -> None:
+    seen = real()
+    text = sentences.summary(seen)
+    numbers = [float(number) for number in re.findall(r"\d(?:\.\d+)?e-\d+", text)]
+    agreement = max(a for h in seen.heads.values() for a in h.agreement.values() if a is not None)
+    error = max(e for h in seen.heads.values() for e in h.error.values() if e is not None)
+    assert error > 0
+    expected = [agreement, error] if agreement else [error]
+    assert numbers == [float(f"{value:.0e}") for value in expected]
+
+
+# The verdict on a head.
+
+
+def test_agreement_is_not_accuracy() -> None:
+    seen = inaccurate()
+    why = Experiment().described.inaccuracy
+    assert sentences.verdict(seen, "sqrt") == (
+        f"the paths agree to 1e-5, and both are 0.9% wrong. Why: {why}. What to do: use float64."
+    )
+    assert sentences.verdict(seen, "square") == (
+        "the paths disagree by 1.4%: reuse is 1.2% and naive 0.3% wrong. "
+        f"Why: {why}. What to do: use float64."
+    )
+
+
+def test_naive_paths_that_differ_keep_their_names() -> None:
+    error = {"recompute": 0.01, "retain_graph": 0.02, "reuse": 0.03}
+    seen = result(
+        {name: timed(1.0) for name in error},
+        {"sin": head({"recompute": 0.0, "retain_graph": 0.01, "reuse": 0.02}, error)},
+    )
+    assert sentences.verdict(seen, "sin").startswith(
+        "the paths disagree by 2.0%: reuse is 3.0%, retain_graph 2.0% and recompute 1.0% wrong."
+    )
+
+
+def test_a_zero_gradient_has_no_relative_error() -> None:
+    zero = head({"recompute": 0.0, "reuse": 0.0}, {"recompute": math.inf, "reuse": math.inf})
+    seen = result(dict(good().paths), {"sin": zero})
+    assert sentences.verdict(seen, "sin") == (
+        "the paths agree to the last digit, and the exact gradient is zero, so that there is no "
+        "error in proportion to it."
+    )
+    assert not sentences.wrong_paths(seen)
+    assert sentences.summary(seen).endswith("agree to the last digit; the error is not known.")
+
+
+def test_the_verdict_on_an_unknown_head_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        sentences.verdict(good(), "cube")
+
+
+# Notes.
+
+
+def test_notes_repeat_warnings_and_what_ended_early() -> None:
+    paths = {"recompute": timed(1.0, noise="The range is 60%."), "reuse": timed(1.0, 1.0)}
+    left_out = JacobianResult(spectral_norm=None, heads={}, method="left out: 3 s")
+    seen = result(paths, {"square": RIGHT}, jacobian=left_out, notes=("The budget ended.",))
+    assert sentences.notes(seen) == [
+        "The budget ended.",
+        "recompute: The range is 60%.",
+        "recompute was timed once: the spread is not known.",
+        "Spectral norms: left out: 3 s.",
+    ]

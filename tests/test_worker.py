@@ -1,0 +1,290 @@
+"""An experiment runs in a process of its own, reports, ends at once, and leaves nothing behind."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from explorer.events import Cancelled, Device, Done, Failed, Partial, Progress, Queued
+from explorer.experiment import Experiment
+from explorer.result import Result
+from explorer.worker import Worker
+from tests import work
+from tests.runs import experiment
+from tests.whole import result
+from tests.work import last, run_of, soon, until, workers
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+LONG = Experiment(size=1000, repeats=1, paths=("recompute",))
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    yield
+    assert soon(lambda: not workers()), "a test left a process behind"
+
+
+# Events.
+
+
+def test_a_run_reports_its_steps_and_ends_with_its_result() -> None:
+    events = list(Worker().submit(experiment()).events())
+    *steps, done = events
+    assert all(isinstance(step, Progress | Partial) for step in steps)
+    parts = [step.result for step in steps if isinstance(step, Partial)]
+    assert [len(part.heads["sqrt"].gradient) for part in parts[:3]] == [1, 2, 3]
+    assert isinstance(done, Done)
+    assert done.result == parts[-1]
+    assert done.result.status == "done"
+    assert done.result.experiment == experiment()
+    assert Result.from_json(done.result.to_json()) == done.result
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_full_lists_every_entry(full: bool) -> None:
+    values = {"function": "tanh_network", "size": 20, "heads": "mean"}
+    done = last(Worker().submit(experiment(**values), full=full))
+    assert isinstance(done, Done)
+    assert isinstance(done.result.heads["mean"].gradient["reuse"], tuple) == full
+
+
+def test_runs_of_one_worker_may_be_read_from_several_threads() -> None:
+    worker = Worker()
+    endings: list[Any] = []
+    threads = [
+        threading.Thread(
+            target=lambda seed=seed: endings.append(
+                last(worker.submit(experiment(seed=seed, repeats=1)))
+            )
+        )
+        for seed in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(ending.result.experiment.seed for ending in endings) == [0, 1, 2]
+
+
+def test_devices_are_found_in_another_process() -> None:
+    first, *_ = Worker().devices()
+    assert isinstance(first, Device)
+    assert first.name == "cpu" and first.title
+
+
+def test_heartbeat_repeats_the_last_progress_with_less_time_left() -> None:
+    events = run_of(work.take_long, 0.1).events(heartbeat=0.04)
+    until(events, "one long step")
+    beats = [next(events) for _ in range(4)]
+    assert [beat.text for beat in beats if isinstance(beat, Progress)] == ["one long step"] * 4
+    left = [beat.remaining for beat in beats if isinstance(beat, Progress)]
+    assert left == pytest.approx([0.06, 0.02, 0.0, 0.0])
+    events.close()  # type: ignore[attr-defined]
+
+
+def test_heartbeat_repeats_the_place_in_the_queue(tmp_path: Any) -> None:
+    go = tmp_path / "go"
+    holder = run_of(work.take_turn, tmp_path / "log", go).events()
+    until(holder, "turn")
+    events = Worker().submit(experiment()).events(heartbeat=0.05)
+    until(events, Queued(1))
+    assert [next(events) for _ in range(3)] == [Queued(1)] * 3
+    go.touch()
+    list(holder)
+    assert isinstance(list(events)[-1], Done)
+
+
+# Cancel.
+
+
+def test_cancel_ends_a_long_matrix_exponential_at_once() -> None:
+    run = Worker().submit(LONG)
+    events = run.events()
+    until(events, "one forward pass")
+    time.sleep(0.3)  # into the exponential, which takes seconds
+    (process,) = workers()
+    start = time.monotonic()
+    run.cancel()
+    assert list(events)[-1] == Cancelled(None)
+    assert soon(lambda: not process.is_running(), 1 - (time.monotonic() - start))
+
+
+def test_cancel_keeps_the_paths_that_had_finished() -> None:
+    run = Worker().submit(experiment(repeats=1000, size=100))
+    events = run.events()
+    for event in events:
+        if isinstance(event, Partial):
+            break
+    run.cancel()
+    ending = list(events)[-1]
+    assert isinstance(ending, Cancelled) and ending.result is not None
+    assert ending.result.status == "cancelled"
+    assert len(ending.result.heads["square"].gradient) == 1
+    assert Result.from_json(ending.result.to_json()) == ending.result
+
+
+def test_cancel_before_the_start_and_after_the_end() -> None:
+    run = Worker().submit(experiment())
+    run.cancel()
+    assert last(run) == Cancelled(None)
+    run = Worker().submit(experiment())
+    ending = last(run)
+    run.cancel()
+    run.cancel()
+    assert isinstance(ending, Done)
+
+
+def test_cancel_from_another_thread_and_while_queued(tmp_path: Any) -> None:
+    holder = run_of(work.take_turn, tmp_path / "log", tmp_path / "go")
+    held = holder.events()
+    until(held, "turn")
+    run = Worker().submit(experiment())
+    events = run.events()
+    assert next(events) == Queued(1)
+    threading.Timer(0.05, run.cancel).start()
+    assert list(events) == [Cancelled(None)]
+    holder.cancel()
+    list(held)
+
+
+def test_reader_that_stops_early_stops_the_run() -> None:
+    events = Worker().submit(LONG).events()
+    until(events, "one forward pass")
+    (process,) = workers()
+    events.close()  # type: ignore[attr-defined]
+    assert soon(lambda: not process.is_running())
+
+
+# Failures take nothing else along.
+
+
+@pytest.mark.parametrize(
+    "what, arguments, kind, words",
+    [
+        (work.exit_with, (3,), "crash", "exit code 3"),
+        (work.exit_with, (0,), "crash", "exit code 0"),
+        (work.die_of, (signal.SIGSEGV,), "crash", "signal SIGSEGV"),
+        (work.die_of, (signal.SIGABRT,), "crash", "signal SIGABRT"),
+        (work.die_of, (signal.SIGKILL,), "memory", "The system killed the run"),
+        (work.raise_error, (ValueError("no such"),), "error", "ValueError: no such"),
+        (work.raise_error, (SystemExit(5),), "crash", "exit code 5"),
+        (work.raise_error, (MemoryError(),), "memory", "ran out of memory"),
+        (work.allocate, (200 * 10**6, 10**9), "memory", "ran out of memory"),
+    ],
+)
+@posix
+def test_failure_is_reported_as_what_it_is(
+    what: Any, arguments: tuple[Any, ...], kind: str, words: str
+) -> None:
+    ending = last(run_of(what, *arguments))
+    assert isinstance(ending, Failed)
+    assert ending.kind == kind and words in ending.message
+    assert ending.problems == {} and ending.result is None
+
+
+def test_allocation_within_the_limit_is_no_failure() -> None:
+    assert isinstance(last(run_of(work.allocate, 200 * 10**6, 10**7)), Done)
+
+
+@posix
+def test_crash_keeps_what_had_finished() -> None:
+    ending = last(run_of(work.send_a_part_and_die))
+    assert isinstance(ending, Failed) and ending.kind == "crash"
+    assert ending.result == result(status="running")
+
+
+def test_work_that_cannot_be_started_is_reported() -> None:
+    ending = last(run_of(lambda send: None))  # which no other process can be told of
+    assert isinstance(ending, Failed)
+    assert ending.message.startswith("The run could not be started. ")
+
+
+def test_worker_goes_on_after_a_crash() -> None:
+    worker = Worker()
+    assert isinstance(last(run_of(work.exit_with, 1)), Failed)
+    assert isinstance(last(worker.submit(experiment())), Done)
+
+
+def test_device_that_is_not_there_is_invalid() -> None:
+    ending = last(Worker().submit(experiment(device="cuda:99")))
+    assert isinstance(ending, Failed) and ending.kind == "invalid"
+    assert ending.problems.keys() == {"device"}
+    assert "Allowed: cpu" in ending.problems["device"]
+
+
+def test_experiment_that_cannot_fit_is_refused() -> None:
+    ending = last(Worker(memory_limit=10**8).submit(LONG))
+    assert isinstance(ending, Failed) and ending.kind == "refused"
+    assert "needs about" in ending.message and "Choose a smaller size" in ending.message
+
+
+def test_events_survive_the_way_between_processes() -> None:
+    for event in (Queued(2), Progress("x", None), Done(result()), Failed("crash", "m", {"a": "b"})):
+        assert pickle.loads(pickle.dumps(event)) == event
+
+
+# A parent that goes takes all of its processes along.
+
+PARENT = """
+import sys
+from tests import work
+from explorer.experiment import Experiment
+from explorer.worker import Worker
+
+run = Worker().submit(Experiment(size=1000)) if {experiment} else work.run_of({work})
+for event in run.events():
+    print(event, flush=True)
+"""
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGKILL")
+RUNNING = {name: PARENT.format(experiment=True, work=None) for name in SIGNALS}
+RUNNING["SIGKILL, while no other thread can run"] = PARENT.format(
+    experiment=False, work="work.keep_the_interpreter"
+)
+
+
+@pytest.fixture(scope="module")
+def parents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """One parent for each signal; they start together, each with a queue of its own."""
+    started = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            env=os.environ
+            | {
+                "TMPDIR": str(tmp_path_factory.mktemp("queue")),
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
+        )
+        for name, code in RUNNING.items()
+    }
+    yield started
+    for parent in started.values():
+        parent.kill()
+        parent.communicate()
+
+
+@posix
+@pytest.mark.parametrize("name", RUNNING)
+def test_no_process_stays_when_the_parent_goes(
+    parents: dict[str, subprocess.Popen[str]], name: str
+) -> None:
+    parent = parents[name]
+    assert parent.stdout is not None
+    assert any("one forward pass" in line for line in parent.stdout)
+    family = psutil.Process(parent.pid).children(recursive=True)
+    assert len(family) >= 2  # the fork server and the run
+    parent.send_signal(getattr(signal, name.partition(",")[0]))
+    parent.wait(10)
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive

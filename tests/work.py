@@ -1,0 +1,104 @@
+"""Work for a process of its own, and a look at the processes there are."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from explorer import memory
+from explorer.events import Done, Event, Partial, Progress, Queued
+from explorer.turn import turn
+from explorer.worker import Run, Worker
+from tests.whole import result
+
+Send = Callable[[Event], None]
+
+
+def run_of(work: Callable[..., None], *arguments: Any) -> Run:
+    """The work in a process like that of an experiment."""
+    return Run(Worker()._context, work, arguments)
+
+
+def last(run: Run) -> Event:
+    """The event that a run ends with."""
+    *_, event = run.events()
+    return event
+
+
+def exit_with(send: Send, code: int) -> None:
+    os._exit(code)
+
+
+def die_of(send: Send, number: int) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+
+def send_a_part_and_die(send: Send) -> None:
+    send(Partial(result(status="running")))
+    die_of(send, signal.SIGSEGV)
+
+
+def raise_error(send: Send, error: BaseException) -> None:
+    raise error
+
+
+def allocate(send: Send, limit: int, size: int) -> None:
+    import torch
+
+    memory.limit(limit)
+    torch.ones(size, dtype=torch.uint8)
+    send(Done(result()))
+
+
+def take_long(send: Send, remaining: float | None) -> None:
+    send(Progress("one long step", remaining))
+    time.sleep(60)
+
+
+def keep_the_interpreter(send: Send) -> None:
+    """A computation that lets no other thread of its process run."""
+    send(Progress("one forward pass", None))
+    pow(3, 10**9)
+
+
+def take_turn(send: Send, log: Path, until: Path) -> None:
+    """Tells the log when it had its turn, which it keeps until a file is there."""
+    with turn(lambda place: send(Queued(place))):
+        send(Progress("turn", None))
+        with log.open("a") as file:
+            print("begin", os.getpid(), file=file)
+        while not until.exists():
+            time.sleep(0.01)
+        with log.open("a") as file:
+            print("end", os.getpid(), file=file)
+    send(Done(result()))
+
+
+def workers() -> list[psutil.Process]:
+    """The processes of runs: the children of this process's fork server."""
+    server = forkserver._forkserver._forkserver_pid
+    return psutil.Process(server).children(recursive=True) if server else []
+
+
+def soon(condition: Callable[[], object], seconds: float = 10) -> bool:
+    """Whether it holds within so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return bool(condition())
+
+
+def until(events: Iterator[Event], wanted: Event | str) -> Event:
+    """Reads to the first event that is this one, or the Progress of this text."""
+    for event in events:
+        if event == wanted or getattr(event, "text", None) == wanted:
+            return event
+    raise AssertionError(f"the events ended without {wanted}")
