@@ -149,28 +149,39 @@ def main() -> None:
             controls, pictures = fresh(own_page, ours)
             apart = worker_start_and_first_picture()
             run, cancel = fresh(run_and_cancel, ours)
-            print(json.dumps({"line": line, "controls": controls, "pictures": pictures,
-                              "worker start and first partial": apart}))
+            print(
+                json.dumps(
+                    {
+                        "line": line,
+                        "controls": controls,
+                        "pictures": pictures,
+                        "worker start and first partial": apart,
+                    }
+                )
+            )
             figures["controls"].append(controls / line)
             figures["pictures"].append(pictures - apart)
             figures["run"].append(run)
             figures["cancel"].append(cancel)
         browser.close()
     print(f"median (range) of {chosen.rounds} rounds")
-    for name, unit, bound in (("controls", "times the one-line page", 2.0),
-                              ("pictures", "s beyond start and experiment", 1.0),
-                              ("run", "s beyond the run's own work", 0.5),
-                              ("cancel", "s", 0.3)):
+    for name, unit, bound in (
+        ("controls", "times the one-line page", 2.0),
+        ("pictures", "s beyond start and experiment", 1.0),
+        ("run", "s beyond the run's own work", 0.5),
+        ("cancel", "s", 0.3),
+    ):
         values = figures[name]
-        print(f"{name:>9}: {median(values):5.2f} ({min(values):.2f} to {max(values):.2f}) {unit}; "
-              f"to reach: at most {bound}")
+        print(
+            f"{name:>9}: {median(values):5.2f} ({min(values):.2f} to {max(values):.2f}) {unit}; "
+            f"to reach: at most {bound}"
+        )
 
 
 def _app(notebook: Path | None) -> list[str]:
     """The server of the page, or the same server on another notebook."""
     if notebook is None:
-        return [sys.executable, "-m", "explorer", "app", "--no-browser", "--port",
-                str(free_port())]
+        return [sys.executable, "-m", "explorer", "app", "--no-browser", "--port", str(free_port())]
     code = (
         "import sys, pathlib, explorer.server as server;"
         f"server.notebook_path = lambda: pathlib.Path({str(notebook)!r});"

@@ -213,7 +213,7 @@ def _voila(sockets: list[socket.socket]) -> Any:
             await self.server.close_all_connections()
             shutil.rmtree(self.connection_dir, ignore_errors=True)
 
-    # Else it tells of each request it refuses, and that it takes Jupyter's milliseconds for seconds.
+    # Else it tells of every refused request, and that it takes Jupyter's milliseconds for seconds.
     logging.getLogger("tornado").setLevel(logging.ERROR)
     # Where Voila looks for templates.
     jupyter_path = [str(_APP / "jupyter"), os.environ.get("JUPYTER_PATH", "")]
@@ -242,6 +242,9 @@ def _settings(kernel_specs: type) -> dict[str, dict[str, Any]]:
             "allow_template_override": "NO",
             "allow_theme_override": "NO",
             "show_tracebacks": False,
+            # A page was ready no sooner with a kernel started ahead: to learn its visitor's query
+            # that kernel imports Voila, and its successor starts while the page loads.
+            "preheat_kernel": False,
             "http_keep_alive_timeout": 3,  # s between signs of life while the page starts
             "file_allowlist": [],  # nothing that lies beside the notebook is served
             "kernel_spec_manager_class": kernel_specs,

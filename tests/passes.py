@@ -32,4 +32,5 @@ class _Gate(torch.autograd.Function):
 def counting(f: Callable[[Tensor], Tensor]) -> tuple[Callable[[Tensor], Tensor], Count]:
     """(f with a gate inside it, the count of the passes through that gate)."""
     count = Count()
-    return lambda x: torch.sin(_Gate.apply(f(x), count)), count
+    gate: Callable[..., Tensor] = _Gate.apply
+    return lambda x: torch.sin(gate(f(x), count)), count

@@ -17,7 +17,7 @@ def seen(experiment: Experiment, **options: Any) -> list[Progress | Result]:
     return list(execute(experiment, **options))
 
 
-def run(full: bool = False, **values: Any) -> Result:
+def run(*, full: Any = False, **values: Any) -> Result:
     """The finished Result of a small experiment."""
     last = seen(experiment(**values), full=full)[-1]
     assert isinstance(last, Result)

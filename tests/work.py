@@ -82,7 +82,7 @@ def take_turn(send: Send, log: Path, until: Path) -> None:
 
 def workers() -> list[psutil.Process]:
     """The processes of runs: the children of this process's fork server."""
-    server = forkserver._forkserver._forkserver_pid
+    server: int | None = getattr(forkserver._forkserver, "_forkserver_pid")  # noqa: B009
     return psutil.Process(server).children(recursive=True) if server else []
 
 

@@ -192,9 +192,8 @@ class _SizeControl(_Control):
         self._state = state
         self._text = _TextControl(state, guard, table()["size"])
         self._slider = widgets.FloatLogSlider(
-            min=0, max=3, step=0.01, readout=False, tooltip="Size n, slider"
+            min=0, max=3, step=0.01, readout=False, tooltip="Size n"
         )
-        self._slider.add_class("explorer-slider")
         self._slider.observe(guard(self._moved), "value")
         self._showing = False
         self.widget = widgets.VBox([self._text.widget, self._slider])

@@ -194,9 +194,5 @@ def _asset(name: str) -> str:
 
 
 def _query() -> str:
-    """The query string of the page's link in Voila, "" elsewhere."""
-    if os.environ.get("VOILA_PREHEAT") == "True":
-        from voila.utils import get_query_string
-
-        return get_query_string() or ""
+    """The query string of the page's link, which Voila hands over so; "" elsewhere."""
     return os.environ.get("QUERY_STRING", "")

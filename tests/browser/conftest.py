@@ -6,6 +6,7 @@ Every test fails on a request that leaves this machine and on an error in the pa
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
+from explorer.server import notebook_path
 from tests.browser import chromium
 
 CHROMIUM_ARGUMENTS = (
@@ -108,3 +110,17 @@ def open_page(page: Page, voila: str) -> Iterator[Callable[..., Page]]:
 
     yield open_
     page.goto("about:blank")  # which shuts the page's kernel down
+
+
+@pytest.fixture(scope="session")
+def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The link that opens a copy of the notebook in a real JupyterLab."""
+    folder = tmp_path_factory.mktemp("lab")
+    shutil.copy(notebook_path(), folder / "app.ipynb")
+    port = free_port()
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "app.ipynb", "--no-browser", f"--port={port}"),
+        *("--allow-root", "--IdentityProvider.token=", "--ServerApp.port_retries=0"),
+    ]  # fmt: skip
+    with serving(command, folder):
+        yield f"http://localhost:{port}/lab/tree/app.ipynb"

@@ -20,8 +20,8 @@ def pictures(page: Page) -> list[list[dict]]:
     return json.loads(page.evaluate(script))
 
 
-def wait_for_run(page: Page, size: int) -> None:
-    """Until the run of that size is done and its four pictures stand."""
+def wait_for_run(page: Page) -> None:
+    """Until a run is done and its four pictures stand."""
     expect(page.locator(".explorer-message")).to_contain_text(re.compile(r"^Done in"))
     expect(page.locator(".js-plotly-plot")).to_have_count(4)
     expect(page.locator(".explorer-summary")).to_contain_text("reuse")
@@ -29,7 +29,7 @@ def wait_for_run(page: Page, size: int) -> None:
 
 def test_first_view_has_four_pictures_and_a_sentence_by_itself(open_page: Open) -> None:
     page = open_page()
-    wait_for_run(page, 200)
+    wait_for_run(page)
     assert all(data for data in pictures(page))
     expect(page.get_by_text("Table:")).to_have_count(4)
     assert page.title() == "explorer"
@@ -39,7 +39,7 @@ def test_a_changed_control_changes_the_pictures_and_a_reload_keeps_the_state(
     open_page: Open,
 ) -> None:
     page = open_page(SMALL)
-    wait_for_run(page, 20)
+    wait_for_run(page)
     before = pictures(page)
     page.get_by_label("Size n", exact=True).fill("31")
     expect(page).to_have_url(re.compile("size=31"))
@@ -49,14 +49,14 @@ def test_a_changed_control_changes_the_pictures_and_a_reload_keeps_the_state(
         arg=json.dumps(before, separators=(",", ":")),
     )
     page.reload()
-    wait_for_run(page, 31)
+    wait_for_run(page)
     expect(page.get_by_label("Size n", exact=True)).to_have_value("31")
     expect(page.get_by_label("Repeats")).to_have_value("2")
 
 
 def test_run_and_cancel_in_a_long_run(open_page: Open) -> None:
     page = open_page(SMALL)
-    wait_for_run(page, 20)
+    wait_for_run(page)
     page.get_by_label("Size n", exact=True).fill("1500")
     page.get_by_role("button", name="Run").click()
     cancel = page.get_by_role("button", name="Cancel")
@@ -69,7 +69,7 @@ def test_run_and_cancel_in_a_long_run(open_page: Open) -> None:
 
 def test_a_bad_value_shows_its_sentence_and_stays_as_typed(open_page: Open) -> None:
     page = open_page(SMALL)
-    wait_for_run(page, 20)
+    wait_for_run(page)
     size = page.get_by_label("Size n", exact=True)
     size.fill("-3")
     alert = page.get_by_role("alert")
@@ -92,7 +92,7 @@ def test_a_phone_has_no_sideways_scroll_and_dark_follows_the_browser(open_page: 
     page = open_page(SMALL)
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")
-    wait_for_run(page, 20)
+    wait_for_run(page)
     # The page's own element may scroll in place of the window, so the widest thing is asked.
     assert page.evaluate("document.querySelector('.explorer').scrollWidth") <= 360
     brightness = """getComputedStyle(document.body).backgroundColor
@@ -104,7 +104,7 @@ def test_a_phone_has_no_sideways_scroll_and_dark_follows_the_browser(open_page: 
 
 def test_every_control_has_a_name(open_page: Open) -> None:
     page = open_page(SMALL)
-    wait_for_run(page, 20)
+    wait_for_run(page)
     slider = page.get_by_role("slider")
     expect(slider).to_have_attribute("aria-label", re.compile("Size"))
     nameless = page.evaluate(

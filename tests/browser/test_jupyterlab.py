@@ -1,0 +1,28 @@
+"""The notebook as a person opens it in JupyterLab: run the cells, look, change, cancel."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PATIENCE
+from tests.browser.test_page import pictures, wait_for_run
+
+expect.set_options(timeout=PATIENCE)
+
+
+def test_the_notebook_shows_the_same_page_in_jupyterlab(page: Page, jupyterlab: str) -> None:
+    page.set_viewport_size({"width": 1500, "height": 1000})
+    page.goto(jupyterlab)
+    expect(page.get_by_text("| Idle")).to_be_visible()  # cells run before that are lost
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    wait_for_run(page)
+    assert all(data for data in pictures(page))
+
+    page.get_by_label("Size n", exact=True).fill("nonsense")
+    expect(page.locator(".explorer-problem")).to_contain_text("Size n is nonsense. Allowed:")
+    page.get_by_label("Size n", exact=True).fill("1500")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".explorer-message")).to_contain_text("Cancelled")
+    expect(page.get_by_role("slider")).to_have_attribute("aria-label", re.compile("Size"))

@@ -1,0 +1,183 @@
+"""The two servers: where they listen, what they say, and that they leave no process behind."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from explorer import server
+
+# tornado leaves a socket that it could not bind to the garbage collector
+leaves_a_socket = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+CHECKOUT = Path(server.__file__).parent.parent
+UNUSED = "203.0.113.5"  # reserved for examples: no machine has it
+
+
+def poll(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    """Whether `condition` came true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@contextmanager
+def busy_port() -> Iterator[int]:
+    """A port that is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
+
+
+def test_finds_the_notebook_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert server.notebook_path().is_file()
+    assert server.notebook_path().is_absolute()
+
+
+def test_says_that_the_notebook_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(server, "_APP", tmp_path / "explorer" / "app")
+    with pytest.raises(FileNotFoundError, match=r"app\.ipynb is missing"):
+        server.notebook_path()
+
+
+@pytest.mark.parametrize(
+    ("ip", "link"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8866/"),
+        ("localhost", "http://localhost:8866/"),
+        ("::1", "http://[::1]:8866/"),
+        ("2001:db8::7", "http://[2001:db8::7]:8866/"),
+    ],
+)
+def test_one_address_has_one_link(ip: str, link: str) -> None:
+    assert server.links(ip, 8866) == [link]
+
+
+@pytest.mark.parametrize("ip", ["", "0.0.0.0"])
+def test_every_network_has_a_link_for_this_machine_and_one_for_others(
+    ip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_address", lambda family: ["198.51.100.7"])
+    assert server.links(ip, 80) == ["http://127.0.0.1:80/", "http://198.51.100.7:80/"]
+
+
+def test_without_a_network_only_this_machine_has_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_address", lambda family: [])
+    assert server.links("::", 80) == ["http://[::1]:80/"]
+
+
+@leaves_a_socket
+def test_a_busy_port_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with busy_port() as port:
+        assert server.serve_app("127.0.0.1", port, open_browser=False) == server.REFUSED
+    said = capsys.readouterr().err
+    assert f"Port {port} is busy" in said
+    assert "choose another port" in said
+    assert "Traceback" not in said
+
+
+@leaves_a_socket
+def test_without_a_port_the_next_free_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with busy_port() as port:
+        monkeypatch.setattr(server, "DEFAULT_PORT", port)
+        sockets = server.listen("127.0.0.1", None)
+    assert port < sockets[0].getsockname()[1] < port + server.PORTS_TRIED
+    for one in sockets:
+        one.close()
+
+
+@leaves_a_socket
+@pytest.mark.parametrize(
+    ("ip", "port", "words"),
+    [
+        (UNUSED, 8866, "not an address of this machine"),
+        ("no such host", 8866, "not an address of this machine"),
+        ("127.0.0.1", 70000, "Port 70000 does not exist"),
+    ],
+)
+def test_a_bad_address_is_a_sentence(ip: str, port: int, words: str) -> None:
+    with pytest.raises(server.AddressError, match=words):
+        server.listen(ip, port)
+
+
+def test_a_port_for_administrators_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(port: int, ip: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tornado.netutil.bind_sockets", refuse)
+    with pytest.raises(server.AddressError, match="Port 80 is for administrators"):
+        server.listen("127.0.0.1", 80)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders have other permissions there")
+def test_lab_says_that_it_cannot_write(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("shutil.copyfile", refuse)  # root may write anywhere
+    monkeypatch.chdir(tmp_path)
+    assert server.serve_lab() == server.REFUSED
+    assert "Change to a folder you can write to" in capsys.readouterr().err
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[psutil.Popen, str]]:
+    """A server started from another folder, and its link."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(CHECKOUT)!r})\n"
+        "from explorer.server import serve_app; sys.exit(serve_app('127.0.0.1', 0, False))"
+    )
+    process = psutil.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        lines = iter(process.stdout.readline, "")
+        links = (re.search(r"http://\S+", line) for line in lines)
+        yield process, next(link[0] for link in links if link)
+    finally:
+        for one in [*process.children(recursive=True), process] if process.is_running() else []:
+            one.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_server_leaves_no_process(
+    running: tuple[psutil.Popen, str], how: signal.Signals
+) -> None:
+    process, link = running
+    page = urllib.request.urlopen(link)  # Voila starts a kernel and sends the page bit by bit
+    assert poll(lambda: bool(process.children()))
+    kernels = process.children(recursive=True)
+
+    process.send_signal(how)
+    assert process.wait(20) == (server.STOPPED if how == signal.SIGTERM else -how)
+    _, alive = psutil.wait_procs(kernels, timeout=20)
+    page.close()
+    assert alive == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+def test_serves_nothing_beside_the_page(running: tuple[psutil.Popen, str]) -> None:
+    process, link = running
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(link + "voila/files/app.ipynb")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == server.STOPPED
