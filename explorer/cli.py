@@ -162,8 +162,12 @@ def run(
         click.echo(ending.message, err=True)
     result = ending.result
     if result is not None:
+        # The files first: a reader of the output who leaves early (`| head`) must not cost them.
+        problem = _write(result, json_file, html_file)
         _print(result)
-        _write(result, json_file, html_file)
+        if problem:
+            click.echo(problem, err=True)
+            sys.exit(FAILED)
     if isinstance(ending, Cancelled):
         click.echo("Cancelled; what had finished is shown." if result else "Cancelled.", err=True)
     sys.exit(_exit_code(ending))
@@ -312,7 +316,8 @@ def _print(result: Result) -> None:
         console.print(note, markup=False)
 
 
-def _write(result: Result, json_file: str | None, html_file: str | None) -> None:
+def _write(result: Result, json_file: str | None, html_file: str | None) -> str:
+    """Writes the files that were asked for; returns what went wrong, as a sentence, or ""."""
     from explorer.export import to_html, write_text
 
     try:
@@ -321,8 +326,8 @@ def _write(result: Result, json_file: str | None, html_file: str | None) -> None
         if html_file is not None:
             write_text(Path(html_file), to_html(result))
     except OSError as error:
-        click.echo(str(error), err=True)
-        sys.exit(FAILED)
+        return str(error)
+    return ""
 
 
 def main() -> None:

@@ -68,7 +68,7 @@ def gradients(
             pass through f K times forward and K backward; 1 and K; 1 and m.
 
     Raises:
-        TypeError: `x`, y or a head's value is not a real floating tensor.
+        TypeError: `x`, y or a head's value is not a real floating tensor; `heads` is no list.
         ValueError: `path` is unknown, `heads` is empty, y holds a NaN or is cut off from x, or a
             head's value is not one number. What f or a head itself raises is passed on.
     """

@@ -139,7 +139,7 @@ class Result(_Data):
     model_config = ConfigDict(populate_by_name=True)
 
     def to_json(self) -> str:
-        """Strict JSON, indented; `from_json` reads it back to an equal Result."""
+        """Strict JSON, indented; `from_json` reads it back to an equal Result, NaN aside."""
         return self.model_dump_json(by_alias=True, indent=2)
 
     @classmethod

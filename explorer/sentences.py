@@ -363,7 +363,7 @@ def _errors(head: HeadResult, limit: float) -> str:
     if any(math.isinf(error) for error in errors.values()):
         return "the exact gradient is zero, so that there is no error in proportion to it"
     largest = max(errors.values())
-    who = _subject_of(head, errors)
+    who = _subject_of(head)
     if largest <= limit:
         distance = _from_truth(largest, head)
         return f"{who} right, {distance} ({head.error_reference})"
@@ -392,11 +392,11 @@ def _grouped(head: HeadResult) -> dict[str, float]:
     return {"naive": max(naive), **rest}
 
 
-def _subject_of(head: HeadResult, errors: dict[str, float]) -> str:
-    """`both are`, or the one path there is: `reuse is`."""
+def _subject_of(head: HeadResult) -> str:
+    """`both are`, `all three are`, or the one path there is: `reuse is`."""
     if len(head.gradient) == 1:
         return f"{next(iter(head.gradient))} is"
-    return f"{units.everyone(max(len(errors), 2))} are"
+    return f"{units.everyone(len(head.gradient))} are"
 
 
 def judgement(result: Result, head_name: str, path: str) -> str:

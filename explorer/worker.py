@@ -190,7 +190,7 @@ def _died(code: int | None, result: Result | None) -> Failed:
         return Failed(
             "memory",
             "The system killed the run, as it does when memory is short. "
-            "Choose a smaller size, float32 or fewer layers.",
+            "Choose a smaller size, or float32.",
             {},
             result,
         )
@@ -198,7 +198,7 @@ def _died(code: int | None, result: Result | None) -> Failed:
     if code is not None and code < 0:
         how = f"signal {signal.Signals(-code).name}"
     return Failed(
-        "crash", f"The run crashed ({how}). The page is not affected; run again.", {}, result
+        "crash", f"The run crashed ({how}). Nothing else is affected; run it again.", {}, result
     )
 
 
@@ -257,7 +257,7 @@ def _failed(error: Exception) -> Failed:
 def _out_of_memory() -> Failed:
     return Failed(
         "memory",
-        "The run ran out of memory and was ended. Choose a smaller size, float32 or fewer layers.",
+        "The run ran out of memory and was ended. Choose a smaller size, or float32.",
         {},
     )
 

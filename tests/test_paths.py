@@ -16,6 +16,8 @@ from explorer.paths import gradients, jacobian
 from explorer.planning import NAIVE, PATHS
 from tests.passes import counting
 
+Heads = list[Callable[..., Tensor]]
+
 every_path = pytest.mark.parametrize("path", PATHS)
 every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
@@ -66,7 +68,7 @@ def test_elementwise_f_in_any_shape(path: str, shape: tuple[int, ...]) -> None:
 @every_path
 def test_head_that_uses_x_keeps_its_direct_term(path: str) -> None:
     x = vector()
-    heads = [lambda y, x: (x * y).sum(), lambda y, x: (y * y).sum() + x.prod()]
+    heads: Heads = [lambda y, x: (x * y).sum(), lambda y, x: (y * y).sum() + x.prod()]
     found = gradients(torch.sin, heads, x, path=path)
     torch.testing.assert_close(found.gradients[0], x.sin() + x * x.cos())
     torch.testing.assert_close(found.gradients[1], 2 * x.sin() * x.cos() + x.prod() / x)
@@ -75,7 +77,7 @@ def test_head_that_uses_x_keeps_its_direct_term(path: str) -> None:
 @every_path
 def test_head_of_x_alone_and_of_nothing(path: str) -> None:
     x = vector()
-    heads = [
+    heads: Heads = [
         lambda y, x: square_sum(x),
         lambda y: torch.tensor(3.0, dtype=torch.float64),
         lambda y: y.detach().sum(),
@@ -109,7 +111,7 @@ def test_float32_is_near_the_same_in_float64(path: str) -> None:
     def f(x: Tensor) -> Tensor:
         return torch.tanh(matrix.to(x) @ torch.tanh(matrix.to(x) @ x))
 
-    heads = [square_sum, lambda y: y.exp().sum(), torch.mean]
+    heads: Heads = [square_sum, lambda y: y.exp().sum(), torch.mean]
     narrow = gradients(f, heads, vector(6, torch.float32), path=path)
     wide = gradients(f, heads, vector(6, torch.float64), path=path)
     for one, other in zip(narrow.gradients, wide.gradients, strict=True):
@@ -236,14 +238,14 @@ def test_passes_through_f(path: str, outputs: int | None, heads: int) -> None:
 @pytest.mark.parametrize("path", NAIVE)
 def test_head_that_ignores_y_sends_nothing_back(path: str) -> None:
     inner, count = counting(torch.exp)
-    heads = [torch.sum, lambda y: torch.ones(()), lambda y, x: x.sum()]
+    heads: Heads = [torch.sum, lambda y: torch.ones(()), lambda y, x: x.sum()]
     passes = gradients(inner, heads, vector(), path=path).passes
     assert passes.backward == count.backward == 1
 
 
 @every_path
 def test_passes_of_an_f_that_returns_x_itself(path: str) -> None:
-    heads = [torch.sum, square_sum, lambda y, x: (y * x).sum()]
+    heads: Heads = [torch.sum, square_sum, lambda y, x: (y * x).sum()]
     found = gradients(lambda x: x, heads, vector(), path=path)
     backward = 4 if path == "reuse" else 3
     assert (found.passes.forward, found.passes.backward) == (
@@ -281,7 +283,8 @@ def test_jacobian_is_the_one_of_torch(x_shape: tuple[int, ...], y_shape: tuple[i
     generator = torch.Generator().manual_seed(2)
     weights = torch.randn(math.prod(y_shape), generator=generator, dtype=torch.float64)
     x = torch.randn(x_shape, generator=generator, dtype=torch.float64)
-    expected = torch.autograd.functional.jacobian(f, x)
+    reference: Callable[..., Tensor] = torch.autograd.functional.jacobian
+    expected = reference(f, x)
     found = jacobian(f, x)
     assert found.shape == y_shape + x_shape
     torch.testing.assert_close(found, expected)
@@ -295,9 +298,10 @@ def test_x_is_left_as_it_was(path: str) -> None:
     x = vector().requires_grad_()
     x.grad = torch.full_like(x, 7.0)
     seen: list[Tensor] = []
-    x.register_hook(seen.append)
+    torch.autograd.graph.register_multi_grad_hook([x], seen.append, mode="any")
     before = x.detach().clone()
-    gradients(torch.sin, [torch.sum, lambda y, x: (x * y).sum()], x, path=path)
+    heads: Heads = [torch.sum, lambda y, x: (x * y).sum()]
+    gradients(torch.sin, heads, x, path=path)
     assert x.requires_grad and x.is_leaf and torch.equal(x, before)
     assert torch.equal(x.grad, torch.full_like(x, 7.0)) and not seen
 
@@ -306,7 +310,7 @@ def test_x_is_left_as_it_was(path: str) -> None:
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_nothing_returned_requires_grad(path: str, requires_grad: bool) -> None:
     x = vector().requires_grad_(requires_grad) * 1.0  # with a graph behind it, or none
-    heads = [torch.sum, lambda y, x: (x * y).sum()]
+    heads: Heads = [torch.sum, lambda y, x: (x * y).sum()]
     found = gradients(torch.sin, heads, x, path=path)
     tensors = (*found.values, *found.gradients, found.jacobian)
     assert not any(each.requires_grad for each in tensors if each is not None)
@@ -394,7 +398,12 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_wrong_argument_is_named(path: str, wrong: str) -> None:
     arguments, kind, message = WRONG[wrong]
-    given = {"f": torch.sin, "heads": [torch.sum], "x": vector(), "path": path} | arguments
+    given: dict[str, Any] = {
+        "f": torch.sin,
+        "heads": [torch.sum],
+        "x": vector(),
+        "path": path,
+    } | arguments
     with pytest.raises(kind, match=f"(?s){message}"):
         gradients(given["f"], given["heads"], given["x"], path=given["path"])
 

@@ -190,14 +190,25 @@ def test_failure_is_reported_as_what_it_is(
     assert ending.problems == {} and ending.result is None
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@pytest.mark.parametrize("limit", [None, 10**9])
+def test_experiment_has_a_limit_on_its_memory(limit: int | None) -> None:
+    told = until(run_of(work.tell_the_limit, experiment(), limit).events(), "limit")
+    assert isinstance(told, Progress) and told.remaining is not None
+    assert told.remaining > (0 if limit is None else limit)
+
+
 def test_allocation_within_the_limit_is_no_failure() -> None:
     assert isinstance(last(run_of(work.allocate, 200 * 10**6, 10**7)), Done)
 
 
 @posix
-def test_crash_keeps_what_had_finished() -> None:
-    ending = last(run_of(work.send_a_part_and_die))
-    assert isinstance(ending, Failed) and ending.kind == "crash"
+@pytest.mark.parametrize(
+    "what, kind", [(work.send_a_part_and_die, "crash"), (work.send_a_part_and_raise, "error")]
+)
+def test_failure_keeps_what_had_finished(what: Any, kind: str) -> None:
+    ending = last(run_of(what))
+    assert isinstance(ending, Failed) and ending.kind == kind
     assert ending.result == result(status="running")
 
 

@@ -12,8 +12,9 @@ import psutil
 
 from explorer import memory
 from explorer.events import Done, Event, Partial, Progress, Queued
+from explorer.experiment import Experiment
 from explorer.turn import turn
-from explorer.worker import Run, Worker
+from explorer.worker import Run, Worker, _experiment
 from tests.whole import result
 
 Send = Callable[[Event], None]
@@ -42,6 +43,21 @@ def die_of(send: Send, number: int) -> None:
 def send_a_part_and_die(send: Send) -> None:
     send(Partial(result(status="running")))
     die_of(send, signal.SIGSEGV)
+
+
+def send_a_part_and_raise(send: Send) -> None:
+    send(Partial(result(status="running")))
+    raise ValueError("halfway")
+
+
+def tell_the_limit(send: Send, experiment: Experiment, limit: int | None) -> None:
+    """Runs an experiment, then tells in a Progress what limit on its memory that had set."""
+    import resource
+
+    _experiment(lambda event: None, experiment, False, limit)
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    send(Progress("limit", -1.0 if soft == resource.RLIM_INFINITY else float(soft)))
+    send(Done(result()))
 
 
 def raise_error(send: Send, error: BaseException) -> None:
