@@ -67,6 +67,14 @@ def figures(result: Result) -> dict[str, go.Figure]:
     }
 
 
+def waiting() -> go.Figure:
+    """The frame of the first figure, for before there is a Result.
+
+    While it is drawn, a browser loads plotly, which is the slow part of a first picture.
+    """
+    return _figure("Time per path", "on its way", rows=())
+
+
 def mime_bundle(figure: go.Figure) -> dict[str, Any]:
     """What a notebook displays, as plain data: plotly's own type, and the title as text."""
     drawing = json.loads(figure.to_json())

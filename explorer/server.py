@@ -106,9 +106,7 @@ def listen(ip: str, port: int | None) -> list[socket.socket]:
         except (OSError, UnicodeError) as error:
             if port is not None or getattr(error, "errno", None) != errno.EADDRINUSE:
                 raise AddressError(_reason(error, ip, candidate)) from error
-    raise AddressError(
-        f"Ports {ports[0]} to {ports[-1]} are all busy. Choose another with --port."
-    )
+    raise AddressError(f"Ports {ports[0]} to {ports[-1]} are all busy. Choose another with --port.")
 
 
 def _reason(error: Exception, ip: str, port: int) -> str:

@@ -60,6 +60,10 @@ class Worker:
     def __init__(self, memory_limit: int | None = None) -> None:
         self._memory_limit = memory_limit
         self._context = _context()
+        if self._context.get_start_method() == "forkserver":
+            from multiprocessing.forkserver import ensure_running  # absent where spawn is used
+
+            ensure_running()  # returns at once: torch is imported while the caller goes on
 
     def submit(self, experiment: Experiment, *, full: bool = False) -> Run:
         """The experiment, to be run as its events are asked for.

@@ -192,7 +192,7 @@ class _SizeControl(_Control):
         self._state = state
         self._text = _TextControl(state, guard, table()["size"])
         self._slider = widgets.FloatLogSlider(
-            min=0, max=3, step=0.01, readout=False, tooltip="Size n"
+            min=0, max=3, step=0.01, readout=False, tooltip="log₁₀ of size n"
         )
         self._slider.observe(guard(self._moved), "value")
         self._showing = False

@@ -26,7 +26,8 @@ AUTO = 0.5  # seconds up to which a change runs by itself
 
 def page() -> None:
     """Shows the laboratory below the cell: in JupyterLab, or as a web page through Voila."""
-    built = Laboratory(State(), Runner(Worker()), _query())
+    worker = Worker()  # first of all: it imports torch while the page is built
+    built = Laboratory(State(), Runner(worker), _query())
     # JupyterLab has no template of ours: the sliders get their names from the same script.
     display(built.widget, Javascript(_asset("page.js")))  # type: ignore[no-untyped-call]
     built.start()
@@ -168,6 +169,8 @@ class Laboratory:
         )
 
     def _show_devices(self, change: Any) -> None:
+        # The worker is up. Any sooner, loading plotly would hold the controls up.
+        self.pictures.prepare()
         self.controls.set_devices(change["new"])
         self.state.set_devices([device.name for device in change["new"]])
 

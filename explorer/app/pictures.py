@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from explorer import sentences
-from explorer.figures import figures, mime_bundle
+from explorer.figures import figures, mime_bundle, waiting
 from explorer.result import Result
 from explorer.tables import tables, to_html
 
@@ -40,6 +40,11 @@ class Pictures:
         self.widget = widgets.VBox([self._summary, self._verdicts, grid, self._notes])
         self.widget.add_class("explorer-pictures")
 
+    def prepare(self) -> None:
+        """Draws an empty frame, so that the browser loads plotly while the first run goes."""
+        if not self._shown:
+            self._draw(NAMES[0], mime_bundle(waiting()))
+
     def show(self, result: Result) -> None:
         """Draws a result; what has not changed since the last one is left as it is."""
         self._summary.value = _status(sentences.summary(result))
@@ -49,16 +54,19 @@ class Pictures:
         for name in NAMES:
             bundle = mime_bundle(drawn[name])
             if self._shown.get(name) != bundle:
-                self._shown[name] = bundle
-                self._plots[name].outputs = (
-                    {"output_type": "display_data", "data": bundle, "metadata": {}},
-                )
+                self._draw(name, bundle)
             table = to_html(rows[name])
             self._tables[
                 name
             ].value = (
                 f"<details><summary>Table: {escape(rows[name].title)}</summary>{table}</details>"
             )
+
+    def _draw(self, name: str, bundle: dict[str, Any]) -> None:
+        self._shown[name] = bundle
+        self._plots[name].outputs = (
+            {"output_type": "display_data", "data": bundle, "metadata": {}},
+        )
 
 
 def _status(sentence: str) -> str:
