@@ -238,7 +238,8 @@ def test_agreement_is_not_accuracy() -> None:
     seen = inaccurate()
     why = Experiment().described.inaccuracy
     assert sentences.verdict(seen, "sqrt") == (
-        f"the paths agree to 1e-5, and all three are 0.9% wrong. Why: {why}. What to do: use float64."
+        "the paths agree to 1e-5, and all three are 0.9% wrong. "
+        f"Why: {why}. What to do: use float64."
     )
     assert sentences.verdict(seen, "square") == (
         "the paths disagree by 1.4%: reuse is 1.2% and naive 0.3% wrong. "
