@@ -74,3 +74,10 @@ class Device:
 
     name: str
     title: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer to the question which devices there are."""
+
+    devices: tuple[Device, ...]

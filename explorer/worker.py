@@ -26,6 +26,7 @@ from explorer.events import (
     Ending,
     Event,
     Failed,
+    Found,
     Partial,
     Progress,
     Queued,
@@ -79,22 +80,13 @@ class Worker:
             RuntimeError: the process failed; the message says how.
         """
         run = Run(self._context, _devices, ())
+        event: Event | Found
         for event in run.events():
-            if isinstance(event, _Found):
+            if isinstance(event, Found):
                 return event.devices
             if isinstance(event, Failed):
                 raise RuntimeError(event.message)
         raise RuntimeError("the search for devices ended without an answer")
-
-
-class _Found(Progress):
-    """The devices, as the event that carries them."""
-
-    def __init__(self, devices: tuple[Device, ...]) -> None:
-        super().__init__("devices", 0.0)
-        object.__setattr__(self, "devices", devices)
-
-    devices: tuple[Device, ...]
 
 
 class Run:
@@ -240,10 +232,10 @@ def _experiment(
         send(Done(result))
 
 
-def _devices(send: Callable[[Event], None]) -> None:
+def _devices(send: Callable[[Found], None]) -> None:
     from explorer.devices import devices
 
-    send(_Found(devices()))
+    send(Found(devices()))
 
 
 def _failed(error: Exception) -> Failed:

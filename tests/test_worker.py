@@ -245,11 +245,13 @@ def test_events_survive_the_way_between_processes() -> None:
 # A parent that goes takes all of its processes along.
 
 PARENT = """
-import sys
+import signal
 from tests import work
 from explorer.experiment import Experiment
 from explorer.worker import Worker
 
+# As in a terminal: what a script starts in the background inherits that Ctrl-C is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 run = Worker().submit(Experiment(size=1000)) if {experiment} else work.run_of({work})
 for event in run.events():
     print(event, flush=True)

@@ -2,11 +2,13 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PATIENCE
+from tests.browser.conftest import PATIENCE, free_port, serving
 
 expect.set_options(timeout=PATIENCE)
 
@@ -114,3 +116,21 @@ def test_every_control_has_a_name(open_page: Open) -> None:
             .map(e => e.outerHTML)"""
     )
     assert nameless == []
+
+
+def test_a_lost_connection_shows_a_banner_that_reloads(
+    page: Page, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    port = str(free_port())
+    command = [sys.executable, "-m", "explorer", "app", "--no-browser", "--port", port]
+    folder = tmp_path_factory.mktemp("lost")
+    with serving(command, folder) as link:
+        page.goto(f"{link}{SMALL}")
+        wait_for_run(page)
+        expect(page.get_by_role("alert")).to_have_count(0)
+    banner = page.get_by_role("alert").filter(has_text="connection")
+    expect(banner).to_be_visible()
+    with serving(command, folder):
+        banner.get_by_role("button", name="Reload").click()
+        wait_for_run(page)
+        expect(page.get_by_label("Size n", exact=True)).to_have_value("20")
