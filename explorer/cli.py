@@ -302,9 +302,9 @@ def _print(result: Result) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 200  # a file or a pipe has no edge to wrap at
-    console.print(sentences.summary(result), markup=False)
+    console.print(sentences.summary(result), markup=False, soft_wrap=True)
     for name in result.heads:
-        console.print(f"{name}: {sentences.verdict(result, name)}", markup=False)
+        console.print(f"{name}: {sentences.verdict(result, name)}", markup=False, soft_wrap=True)
     for each in tables(result).values():
         grid = Grid(title=each.title, title_justify="left")
         for column in each.columns:
@@ -313,7 +313,7 @@ def _print(result: Result) -> None:
             grid.add_row(*row)
         console.print(grid, markup=False)
     for note in sentences.notes(result):
-        console.print(note, markup=False)
+        console.print(note, markup=False, soft_wrap=True)
 
 
 def _write(result: Result, json_file: str | None, html_file: str | None) -> str:

@@ -57,8 +57,11 @@ def _time(result: Result) -> Table:
     for name, path in result.paths.items():
         seconds, standing = path.seconds, sentences.comparison(result, name)
         if seconds is not None:
-            times = [seconds.median, seconds.iqr, seconds.minimum]
-            cells = [*map(units.seconds, times), str(len(seconds.runs))]
+            median, spread, least = map(
+                units.seconds, (seconds.median, seconds.iqr, seconds.minimum)
+            )
+            runs = len(seconds.runs)
+            cells = [median, spread if runs > 1 else NONE, least, str(runs)]
         elif path.status == "predicted" and path.predicted_seconds is not None:
             cells = [f"{units.seconds(path.predicted_seconds)} (predicted)", NONE, NONE, "0"]
         else:

@@ -36,6 +36,11 @@ def test_time_and_memory() -> None:
     )  # fmt: skip
 
 
+def test_one_run_has_no_spread() -> None:
+    seen = result({"reuse": timed(2.0)}, {"sin": head({"reuse": None}, {"reuse": 0.0})})
+    assert tables(seen)["time"].rows[0][1:5] == ("2 s", "–", "2 s", "1")
+
+
 def test_a_path_still_to_run() -> None:
     waiting = untimed("running", forward=2, backward=2, predicted_seconds=3.0)
     seen = result({"recompute": waiting}, {"sin": head({}, {})}, status="running")
