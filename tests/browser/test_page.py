@@ -65,7 +65,7 @@ def test_run_and_cancel_in_a_long_run(open_page: Open) -> None:
     expect(cancel).to_be_enabled()
     expect(page.locator(".explorer-message")).to_contain_text("forward")
     cancel.click()
-    expect(page.locator(".explorer-message")).to_contain_text("Cancelled", timeout=5_000)
+    expect(page.locator(".explorer-message")).to_contain_text("Cancelled")
     expect(page.locator(".js-plotly-plot")).to_have_count(4)
 
 
