@@ -43,7 +43,7 @@ from explorer.result import (
 
 LISTED = 16  # entries up to which a gradient is listed in full
 SLOW = 2.0  # seconds from which a path's first run is its warm-up and a sample in one
-_PARTIAL_EVERY = 0.2  # seconds between partial Results while the rounds go
+_PARTIAL_EVERY = 2.0  # seconds between partial Results in the rounds: drawing disturbs times
 
 
 class DoesNotFit(RuntimeError):
