@@ -19,6 +19,7 @@ from explorer.units import seconds
 from explorer.worker import Run, Worker
 
 _HEARTBEAT = 0.25  # seconds between two moves of the progress bar in one long step
+_TELL_EVERY = 0.1  # seconds between two messages of progress
 _DRAW_EVERY = 0.5  # seconds between two drawings of partial results
 
 
@@ -87,20 +88,22 @@ class Runner(HasTraits):
         """Shows one run to its end."""
         self.problems = {}
         self.fraction, self.message, self.status = 0.0, "Starting…", "running"
-        start = drawn = time.monotonic()
-        first = True
+        start = drawn = told = time.monotonic()
         for event in run.events(_HEARTBEAT):
             now = time.monotonic()
             if isinstance(event, Queued):
                 self.message = (
                     f"Another measurement has this machine. Place {event.place} in the queue."
                 )
+            # What the browser does meanwhile, it does on the cores that measure: a short run
+            # shows nothing before its end.
             elif isinstance(event, Progress):
-                self._show_progress(event, now - start)
+                if now - told > _TELL_EVERY:
+                    told = now
+                    self._show_progress(event, now - start)
             elif isinstance(event, Partial):
-                # The browser draws four pictures a time, on the cores that measure.
-                if first or now - drawn > _DRAW_EVERY:
-                    first, drawn = False, now
+                if now - drawn > _DRAW_EVERY:
+                    drawn = now
                     self.result = event.result
             elif isinstance(event, Done):
                 self.result = event.result
