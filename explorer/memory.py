@@ -23,9 +23,14 @@ def available() -> int:
     try:
         limit = (_CGROUP / "memory.max").read_text().strip()
         used = int((_CGROUP / "memory.current").read_text())
+        statistics = (_CGROUP / "memory.stat").read_text()
     except OSError:  # no container, or another kind
         return free
-    return free if limit == "max" else min(free, max(0, int(limit) - used))
+    if limit == "max":
+        return free
+    # Files that were read and may be dropped count as used until memory is asked for.
+    cached = dict(line.split() for line in statistics.splitlines()).get("inactive_file", "0")
+    return min(free, max(0, int(limit) - used + int(cached)))
 
 
 def limit(size: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic_core import from_json
 
 from explorer.experiment import Experiment
 
@@ -147,6 +148,6 @@ class Result(_Data):
         """Reads what `to_json` wrote.
 
         Raises:
-            ValueError: the text is no Result (pydantic's ValidationError, a ValueError).
+            ValueError: the text is no strict JSON, or no Result.
         """
-        return cls.model_validate_json(text)
+        return cls.model_validate(from_json(text, allow_inf_nan=False))

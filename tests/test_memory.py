@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,6 +17,18 @@ MB = 10**6
 
 def test_available_is_at_most_what_the_machine_has() -> None:
     assert 0 < memory.available() <= psutil.virtual_memory().total
+
+
+def test_available_in_a_container_is_its_limit_less_what_it_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    (tmp_path / "memory.max").write_text(f"{50 * MB}\n")
+    (tmp_path / "memory.current").write_text(f"{30 * MB}\n")
+    (tmp_path / "memory.stat").write_text(f"anon {18 * MB}\ninactive_file {12 * MB}\n")
+    assert memory.available() == 32 * MB
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available() > 32 * MB
 
 
 @on_linux

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.result import Result
-from tests.whole import result
+from tests.results import every_field
 
 
 def refuse(constant: str) -> None:
@@ -19,7 +19,7 @@ def refuse(constant: str) -> None:
 @given(st.floats(allow_nan=False))
 @settings(deadline=None)
 def test_survives_json(number: float) -> None:
-    before = result(number)
+    before = every_field(number)
     assert Result.from_json(before.to_json()) == before
     assert Result.from_json(before.to_json().encode()) == before
 
@@ -28,7 +28,7 @@ def test_survives_json(number: float) -> None:
     "number, text", [(math.nan, "NaN"), (math.inf, "Infinity"), (-math.inf, "-Infinity")]
 )
 def test_number_that_is_not_finite_is_a_string(number: float, text: str) -> None:
-    written = result(number).to_json()
+    written = every_field(number).to_json()
     plain = json.loads(written, parse_constant=refuse)
     assert plain["function"]["value"] == [1.0, text]
     assert plain["function"]["exact_value"] == text
@@ -44,9 +44,9 @@ def test_number_that_is_not_finite_is_a_string(number: float, text: str) -> None
 
 
 def test_json_has_the_keys_it_promises() -> None:
-    plain = json.loads(result().to_json())
+    plain = json.loads(every_field().to_json())
     assert plain["schema"] == 1 and "schema_version" not in plain
-    assert plain["experiment"] == result().experiment.to_json()
+    assert plain["experiment"] == every_field().experiment.to_json()
     assert plain["heads"]["log"]["exact_gradient"] == {
         "norm": 0.5,
         "shape": [2, 40],
@@ -56,11 +56,11 @@ def test_json_has_the_keys_it_promises() -> None:
 
 def test_is_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        result().status = "running"
+        every_field().status = "running"
 
 
 def changed(**changes: Any) -> str:
-    return json.dumps(json.loads(result().to_json()) | changes)
+    return json.dumps(json.loads(every_field().to_json()) | changes)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,8 @@ def changed(**changes: Any) -> str:
         changed(paths={"reuse": {}}),
         changed(paths={"reuse": 3}),
         changed(function="f"),
+        every_field(0.25).to_json().replace("0.25", "NaN"),
+        every_field(0.25).to_json().replace("0.25", "-Infinity"),
         changed(jacobian={"spectral_norm": "many", "heads": {}, "method": ""}),
     ],
     ids=lambda text: repr(text)[-30:],
@@ -93,8 +95,8 @@ def test_other_text_is_refused(text: str | bytes) -> None:
         Result.from_json(text)
 
 
-@given(st.integers(0, len(result().to_json()) - 2))
+@given(st.integers(0, len(every_field().to_json()) - 2))
 @settings(deadline=None)
 def test_truncated_text_is_refused(length: int) -> None:
     with pytest.raises(ValueError):
-        Result.from_json(result().to_json()[:length])
+        Result.from_json(every_field().to_json()[:length])

@@ -15,7 +15,7 @@ from explorer.events import Done, Event, Partial, Progress, Queued
 from explorer.experiment import Experiment
 from explorer.turn import turn
 from explorer.worker import Run, Worker, _experiment
-from tests.whole import result
+from tests.results import every_field
 
 Send = Callable[[Event], None]
 
@@ -41,12 +41,12 @@ def die_of(send: Send, number: int) -> None:
 
 
 def send_a_part_and_die(send: Send) -> None:
-    send(Partial(result(status="running")))
+    send(Partial(every_field(status="running")))
     die_of(send, signal.SIGSEGV)
 
 
 def send_a_part_and_raise(send: Send) -> None:
-    send(Partial(result(status="running")))
+    send(Partial(every_field(status="running")))
     raise ValueError("halfway")
 
 
@@ -57,7 +57,7 @@ def tell_the_limit(send: Send, experiment: Experiment, limit: int | None) -> Non
     _experiment(lambda event: None, experiment, False, limit)
     soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
     send(Progress("limit", -1.0 if soft == resource.RLIM_INFINITY else float(soft)))
-    send(Done(result()))
+    send(Done(every_field()))
 
 
 def raise_error(send: Send, error: BaseException) -> None:
@@ -69,7 +69,7 @@ def allocate(send: Send, limit: int, size: int) -> None:
 
     memory.limit(limit)
     torch.ones(size, dtype=torch.uint8)
-    send(Done(result()))
+    send(Done(every_field()))
 
 
 def take_long(send: Send, remaining: float | None) -> None:
@@ -93,7 +93,7 @@ def take_turn(send: Send, log: Path, until: Path) -> None:
             time.sleep(0.01)
         with log.open("a") as file:
             print("end", os.getpid(), file=file)
-    send(Done(result()))
+    send(Done(every_field()))
 
 
 def workers() -> list[psutil.Process]:
