@@ -54,6 +54,7 @@ _FONT = "system-ui, sans-serif"
 
 _ROW = 46  # pixels of one row
 _SUBTITLE = 50  # characters of a line of the subtitle: what 360 pixels hold
+_LEFT_OUT = "left out here"  # a head outside its domain, or not finite
 _LOG_FROM = 50.0  # largest over smallest norm from which their axis is logarithmic
 
 
@@ -72,7 +73,10 @@ def waiting() -> go.Figure:
 
     While it is drawn, a browser loads plotly, which is the slow part of a first picture.
     """
-    return _figure("Time per path", "on its way", rows=())
+    figure = _figure("Time per path", "not yet run", rows=())
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    return figure
 
 
 def mime_bundle(figure: go.Figure) -> dict[str, Any]:
@@ -95,10 +99,12 @@ def style(path: str) -> PathStyle:
 def _time(result: Result) -> go.Figure:
     environment = result.environment
     threads = _several(environment.threads, "thread")
+    reference = sentences.baseline(result)
     figure = _figure(
         "Time per path",
         f"{environment.device_name}, {threads}, {result.experiment.dtype}",
         "bar: median; whisker: middle half of the runs",
+        *([f"faster and slower: than {reference}"] if reference else []),
         rows=list(result.paths),
         legend=bool(sentences.measured(result)),
     )
@@ -108,7 +114,7 @@ def _time(result: Result) -> go.Figure:
         figure.add_annotation(**_time_label(row, result, name))
     figure.add_trace(_every_run(result))
     figure.update_xaxes(
-        title_text="wall time of one execution (s)",
+        title_text="wall time of one execution",
         tickformat="~s",
         ticksuffix="s",
         rangemode="tozero",
@@ -279,11 +285,9 @@ class _Scale:
         return min(max(value, self.zero), self.top)
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """0, and as many powers of ten as 360 pixels have room for."""
-        low, high = math.ceil(math.log10(self.zero) + 1.5), math.floor(math.log10(self.top))
-        step = max(1, math.ceil((high - low) / 4))
-        powers = range(-(-low // step) * step, high + 1, step)
-        return [self.zero, *(10.0**power for power in powers)], ["0", *map(_power, powers)]
+        """0, and powers of ten."""
+        places, words = _powers(self.zero * 10**1.5, self.top)
+        return [self.zero, *places], ["0", *words]
 
 
 def _accuracy(result: Result) -> go.Figure:
@@ -361,7 +365,7 @@ def _differences(
 def _why_no_points(head: HeadResult) -> str:
     """What stands in the row of a head without points; empty where there are some."""
     if head.domain:
-        return "left out: not finite here"
+        return _LEFT_OUT
     if not head.gradient:
         return "not yet run"
     known = any(map(_is_known, (*head.agreement.values(), *head.error.values())))
@@ -410,28 +414,33 @@ def _norms(result: Result) -> go.Figure:
             text="not yet run" if result.status == "running" else "not computed",
         )  # fmt: skip
         return figure
+    left_out = {name for name, head in result.heads.items() if head.domain}
+    heads = {name: norms for name, norms in found.heads.items() if name not in left_out}
     values: dict[str, dict[str, float]] = {
         "‖dy/dx‖": {"f": found.spectral_norm},
-        "‖dg/dy‖": {name: norms.spectral_norm for name, norms in found.heads.items()},
-        "‖dz/dx‖": {name: norms.composite for name, norms in found.heads.items()},
-        _BOUND: {name: norms.bound for name, norms in found.heads.items()},
+        "‖dg/dy‖": {name: norms.spectral_norm for name, norms in heads.items()},
+        "‖dz/dx‖": {name: norms.composite for name, norms in heads.items()},
+        _BOUND: {name: norms.bound for name, norms in heads.items()},
     }
     every = [value for each in values.values() for value in each.values()]
     finite = [value for value in every if 0 < value < math.inf]
     logarithmic = bool(finite) and max(finite) > _LOG_FROM * min(finite)
     zero = min(finite) / 10 if logarithmic else 0.0
+    places, words = _powers(min(finite), max(finite)) if logarithmic else (None, None)
     for quantity, by_row in values.items():
         figure.add_trace(_norm_points(quantity, by_row, rows, zero))
     for row, name in enumerate(rows):
         numbers = [by_row[name] for by_row in values.values() if name in by_row]
-        if any(not math.isfinite(number) for number in numbers):
-            domain = result.heads[name].domain if name in result.heads else ""
-            figure.add_annotation(**_remark(row, "not finite here", domain))
+        if name in left_out:
+            figure.add_annotation(**_remark(row, _LEFT_OUT, result.heads[name].domain))
+        elif any(not math.isfinite(number) for number in numbers):
+            figure.add_annotation(**_remark(row, "not finite here", ""))
     figure.update_xaxes(
         title_text="spectral norm (no unit)",
         type="log" if logarithmic else "linear",
         rangemode="normal" if logarithmic else "tozero",
-        exponentformat="power",
+        tickvals=places,
+        ticktext=words,
         nticks=6,
     )
     return figure
@@ -559,6 +568,14 @@ def _is_known(value: float | None) -> TypeGuard[float]:
 
 def _precisely(value: float) -> str:
     return "exactly 0" if value == 0 else f"{value:.3g}"
+
+
+def _powers(low: float, high: float) -> tuple[list[float], list[str]]:
+    """As many powers of ten between two numbers as 360 pixels have room for, and their names."""
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    step = max(1, math.ceil((last - first) / 4))
+    exponents = range(-(-first // step) * step, last + 1, step)
+    return [10.0**exponent for exponent in exponents], [_power(each) for each in exponents]
 
 
 def _power(exponent: int) -> str:

@@ -92,7 +92,7 @@ def _accuracy(result: Result) -> Table:
             path,
             _gradient(head.gradient.get(path)),
             _agreement(head, path),
-            _difference(head.error.get(path)),
+            NONE if head.domain else _difference(head.error.get(path)),
             sentences.judgement(result, name, path),
         )
         for name, head in result.heads.items()
@@ -108,13 +108,15 @@ def _gradient(numbers: Numbers | None) -> str:
     if numbers is None:
         return NONE
     if isinstance(numbers, Array):
-        return f"norm {numbers.norm:.9g}, shape {'×'.join(map(str, numbers.shape))}"
+        return f"norm {_number(numbers.norm, 9)}, shape {'×'.join(map(str, numbers.shape))}"
     if len(numbers) == 1:
-        return f"{numbers[0]:.9g}"
-    return f"norm {math.hypot(*numbers):.9g}, {len(numbers)} entries"
+        return _number(numbers[0], 9)
+    return f"norm {_number(math.hypot(*numbers), 9)}, {len(numbers)} entries"
 
 
 def _agreement(head: HeadResult, path: str) -> str:
+    if head.domain:
+        return NONE
     if path in head.gradient and path == head.agreement_reference:
         return "reference"
     return _difference(head.agreement.get(path))
@@ -128,15 +130,15 @@ def _norms(result: Result) -> Table:
     found = result.jacobian
     f = NONE if found.spectral_norm is None else _number(found.spectral_norm)
     rows = [("f", f, NONE, NONE, NONE)]
-    for name in result.heads:
-        norms = found.heads.get(name)
+    for name, head in result.heads.items():
+        norms = None if head.domain else found.heads.get(name)
         numbers = (norms.spectral_norm, norms.composite, norms.bound) if norms else ()
         rows.append((name, NONE, *(map(_number, numbers) if norms else (NONE, NONE, NONE))))
     columns = ("Function", "‖dy/dx‖", "‖dg/dy‖", "‖dz/dx‖", "Bound ‖dg/dy‖·‖dy/dx‖")
     return Table("Spectral norms", columns, tuple(rows))
 
 
-def _number(value: float) -> str:
+def _number(value: float, digits: int = 4) -> str:
     if math.isnan(value):
         return "NaN"
-    return f"{value:.4g}" if math.isfinite(value) else "infinite"
+    return f"{value:.{digits}g}" if math.isfinite(value) else "infinite"

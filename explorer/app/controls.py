@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -190,35 +189,76 @@ class _SizeControl(_Control):
 
     def __init__(self, state: State, guard: Guard) -> None:
         self._state = state
+        self._guard = guard
         self._text = _TextControl(state, guard, table()["size"])
-        self._slider = widgets.FloatLogSlider(
-            min=0, max=3, step=0.01, readout=False, tooltip="log₁₀ of size n"
-        )
-        self._slider.observe(guard(self._moved), "value")
-        self._showing = False
-        self.widget = widgets.VBox([self._text.widget, self._slider])
+        self._slider: _SizeSlider | None = None
+        self._slider_of = ""
+        self.widget = widgets.VBox([self._text.widget])
 
     def show(self, entry: Entry) -> None:
         self._text.show(entry)
         function = self._state.entries["function"]
         if function not in FUNCTIONS:
             return
-        field = FUNCTIONS[function].size
+        if function != self._slider_of:
+            self._slider_of = function
+            if self._slider is not None:
+                self._slider.close()
+            self._slider = _SizeSlider(self._state, self._guard, FUNCTIONS[function].size)
+            self.widget.children = [self._text.widget, self._slider.widget]
+        if self._slider is not None and "size" not in self._state.problems:
+            self._slider.show(FUNCTIONS[function].size.parse(entry))
+
+
+class _SizeSlider:
+    """A slider over whole sizes. What was typed is one of them, or the browser would move the
+    slider to the nearest one and send that back as if a person had chosen it."""
+
+    def __init__(self, state: State, guard: Guard, field: Field) -> None:
+        self._state = state
+        self._sizes = steps(int(field.minimum), int(field.maximum))
+        self._showing = False
+        self.widget = widgets.SelectionSlider(
+            options=self._sizes, readout=False, tooltip="size n, in even steps of log n"
+        )
+        self.widget.observe(guard(self._moved), "value")
+
+    def show(self, size: int) -> None:
         self._showing = True
         try:
-            low, high = math.log10(field.minimum), math.log10(field.maximum)
-            with self._slider.hold_trait_notifications():
-                self._slider.min, self._slider.max = low, high
-                if "size" not in self._state.problems:
-                    size = float(str(entry))
-                    if round(self._slider.value) != size:
-                        self._slider.value = size
+            with self.widget.hold_sync():  # or the browser would see the new options with the
+                if size not in self.widget.options:  # old choice
+                    self.widget.options = _with(self._sizes, size)
+                self.widget.value = size
         finally:
             self._showing = False
 
+    def close(self) -> None:
+        """Takes it off the page; a move that is still on its way changes nothing."""
+        self.widget.unobserve_all()
+        self.widget.close()
+
     def _moved(self, change: Any) -> None:
         if not self._showing:
-            self._state.set("size", str(round(change["new"])))
+            self._state.set("size", str(change["new"]))
+
+
+def steps(low: int, high: int) -> tuple[int, ...]:
+    """At most 121 whole numbers from `low` to `high`, about even in their logarithm."""
+    left = min(121, high - low + 1)
+    found = [low]
+    while left > 1:
+        left -= 1
+        last = found[-1]
+        found.append(max(last + 1, round(last * (high / last) ** (1 / left))))
+    return tuple(found)
+
+
+def _with(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The sizes with one in the place of the nearest: their number, which the browser's slider
+    goes by, stays."""
+    nearest = min(range(len(sizes)), key=lambda index: abs(sizes[index] - size))
+    return (*sizes[:nearest], size, *sizes[nearest + 1 :])
 
 
 class _DtypeControl(_Control):

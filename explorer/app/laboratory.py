@@ -22,6 +22,8 @@ from explorer.units import seconds
 from explorer.worker import Worker
 
 AUTO = 0.5  # seconds up to which a change runs by itself
+TOLD = 3  # names in a link that are no fields, told one by one
+LONGEST = 60.0  # seconds up to which the first experiment does
 
 
 def page() -> None:
@@ -64,12 +66,18 @@ class Laboratory:
         self._loading = False
         self.runner.start()
         self._tell_link()
-        if self.state.experiment is not None and not self._link_problems:
-            self.runner.request(self.state.experiment)
+        experiment = self.state.experiment
+        if experiment is None or self._link_problems:
+            self.pictures.announce("The link was not run: see what is marked, then press Run.")
+        elif self._pace.seconds(experiment) > LONGEST:
+            self.pictures.announce("The link was not run, since it takes long: press Run.")
         else:
-            self._show_message("The link was not run: put right what is marked, then press Run.")
-        for problem in self._link_problems:
-            self._show_fault(f"In the link: {problem}")
+            self.pictures.announce("The first experiment is on its way…")
+            self.runner.request(experiment)
+        if self._link_problems:
+            first, more = self._link_problems[:TOLD], len(self._link_problems) - TOLD
+            rest = f" And {more} more like it." if more > 0 else ""
+            self._show_fault(f"In the link: {' '.join(first)}{rest}")
 
     def _layout(self) -> widgets.Widget:
         buttons = widgets.HBox([self.run, self.cancel, self.reset])
@@ -117,11 +125,11 @@ class Laboratory:
     # What a person does.
 
     def _request(self) -> None:
+        self._fault.value = ""
         if self.state.experiment is not None:
             self.runner.request(self.state.experiment)
 
     def _reset(self) -> None:
-        self._fault.value = ""
         self.runner.cancel()
         self.state.reset()
         self._request()
@@ -129,6 +137,7 @@ class Laboratory:
     def _changed(self) -> None:
         """Follows the state: the link, what Run may do, and a run by itself where it is quick."""
         experiment = self.state.experiment
+        self.pictures.mark(experiment)
         self.run.disabled = experiment is None
         if experiment is None:
             self._hint.value = _hint("Put right what is marked below.")
@@ -141,7 +150,10 @@ class Laboratory:
                 self.runner.request(experiment)
 
     def _tell_link(self) -> None:
-        """The state for the address bar, which the page's script keeps in step."""
+        """The state for the address bar, which the page's script keeps in step; a wrong one is
+        not told, so that a reload has what was entered last and was right."""
+        if self.state.experiment is None:
+            return
         query = escape(self.state.query, quote=True)
         self._link.value = f'<span class="explorer-state" data-query="{query}" hidden></span>'
 
@@ -150,6 +162,7 @@ class Laboratory:
     def _show_result(self, change: Any) -> None:
         result = change["new"]
         self.pictures.show(result)
+        self.pictures.mark(self.state.experiment)
         if result.status == "done":
             self._pace.learn(result)
 

@@ -1,10 +1,11 @@
-// Gives every ipywidgets slider an accessible name, which noUiSlider leaves out: the widget's
-// tooltip, else its description. Runs in JupyterLab and in Voila; running it again does nothing.
+// Tells assistive technology what ipywidgets leaves out: a slider's name (the widget's tooltip, else
+// its description) and its value in words, and which toggle buttons are pressed. Runs in JupyterLab
+// and in Voila; running it again does nothing.
 (() => {
   "use strict";
 
-  if (window.explorerNamesSliders) return;
-  window.explorerNamesSliders = true;
+  if (window.explorerTellsWidgets) return;
+  window.explorerTellsWidgets = true;
 
   const DELAY = 200; // ms: one look at the page for a whole burst of changes
 
@@ -16,29 +17,35 @@
     return tooltip || widget.title || label?.textContent.trim();
   }
 
-  function nameSliders() {
+  function tell(element, attribute, text) {
+    if (text && element.getAttribute(attribute) !== text) element.setAttribute(attribute, text);
+  }
+
+  function tellWidgets() {
     for (const handle of document.querySelectorAll(".widget-slider [role=slider]")) {
-      const name = nameOf(handle.closest(".widget-slider"));
-      if (name && handle.getAttribute("aria-label") !== name) {
-        handle.setAttribute("aria-label", name);
-      }
+      const slider = handle.closest(".widget-slider");
+      tell(handle, "aria-label", nameOf(slider));
+      tell(handle, "aria-valuetext", slider.querySelector(".widget-readout")?.textContent);
+    }
+    for (const button of document.querySelectorAll(".widget-toggle-button")) {
+      tell(button, "aria-pressed", String(button.classList.contains("mod-active")));
     }
   }
 
   let waiting = false;
-  function nameSlidersSoon() {
+  function tellWidgetsSoon() {
     if (waiting) return;
     waiting = true;
     setTimeout(() => {
       waiting = false;
-      nameSliders();
+      tellWidgets();
     }, DELAY);
   }
 
   function start() {
-    nameSliders();
-    new MutationObserver(nameSlidersSoon).observe(document.body, {
-      attributeFilter: ["title"],
+    tellWidgets();
+    new MutationObserver(tellWidgetsSoon).observe(document.body, {
+      attributeFilter: ["title", "class"],
       childList: true,
       subtree: true,
     });

@@ -88,42 +88,50 @@ class Runner(HasTraits):
         """Shows one run to its end."""
         self.problems = {}
         self.fraction, self.message, self.status = 0.0, "Starting…", "running"
-        start = drawn = told = time.monotonic()
+        begun: float | None = None  # the time in the queue is not the run's
         for event in run.events(_HEARTBEAT):
             now = time.monotonic()
             if isinstance(event, Queued):
                 self.message = (
                     f"Another measurement has this machine. Place {event.place} in the queue."
                 )
+                continue
+            if begun is None:
+                if isinstance(event, Cancelled):
+                    self._end("cancelled", "Cancelled before it began.")
+                    return
+                begun = drawn = told = now
             # What the browser does meanwhile, it does on the cores that measure: a short run
             # shows nothing before its end.
-            elif isinstance(event, Progress):
+            if isinstance(event, Progress):
                 if now - told > _TELL_EVERY:
                     told = now
-                    self._show_progress(event, now - start)
+                    self._show_progress(event, now - begun)
             elif isinstance(event, Partial):
                 if now - drawn > _DRAW_EVERY:
                     drawn = now
                     self.result = event.result
             elif isinstance(event, Done):
                 self.result = event.result
-                self._end("done", f"Done in {seconds(now - start)}.")
+                self._end("done", f"Done in {seconds(now - begun)}.")
             elif isinstance(event, Cancelled):
                 self.result = event.result or self.result
                 kept = " The paths that had finished are shown." if event.result else ""
-                self._end("cancelled", f"Cancelled after {seconds(now - start)}.{kept}")
+                self._end("cancelled", f"Cancelled after {seconds(now - begun)}.{kept}")
             else:
                 self.result = event.result or self.result
                 self.problems = event.problems
-                self._end("failed", event.message)
+                marked = event.kind == "invalid"  # then the sentence stands beside the control
+                self._end("failed", "Put right what is marked." if marked else event.message)
 
     def _show_progress(self, event: Progress, elapsed: float) -> None:
         left = event.remaining
         if left is None:
-            self.message = f"{event.text}…"
+            message = f"{event.text}…"
         else:
             self.fraction = elapsed / (elapsed + left) if elapsed + left else 0.0
-            self.message = f"{event.text}, about {seconds(left)} left"
+            message = f"{event.text}, about {seconds(left)} left"
+        self.message = message + (" (the next run waits for this one)" if self._next else "")
 
     def _end(self, status: str, message: str) -> None:
         self.fraction = 1.0 if status == "done" else 0.0

@@ -104,7 +104,9 @@ class State(HasTraits):
     def _take(self, entries: Mapping[str, Entry]) -> None:
         _, problems = check(entries)
         device = entries["device"]
-        if self._devices and "device" not in problems and device not in self._devices:
+        # torch takes "cuda" for the first of them.
+        there = {device, f"{device}:0"} & set(self._devices)
+        if self._devices and "device" not in problems and not there:
             problems["device"] = (
                 f"Device {device} is not on this machine. Allowed: {', '.join(self._devices)}."
             )

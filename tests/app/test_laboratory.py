@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import ipywidgets as widgets
 import pytest
 
+from explorer.app.controls import steps
 from explorer.app.laboratory import Laboratory
 from explorer.app.runner import Runner
 from explorer.app.state import State
+from explorer.turn import turn
 from explorer.worker import Worker
 
 
@@ -31,6 +34,16 @@ def control(lab: Laboratory, description: str) -> widgets.Widget:
         widget
         for widget in everything(lab.widget)
         if getattr(widget, "description", "").partition(" (")[0] == description
+    )
+    return found
+
+
+def text(lab: Laboratory, name: str) -> str:
+    """What stands in the paragraph of that class."""
+    (found,) = (
+        widget.value
+        for widget in everything(lab.widget)
+        if isinstance(widget, widgets.HTML) and f'class="{name}"' in widget.value
     )
     return found
 
@@ -92,12 +105,39 @@ def test_the_last_head_unticked_says_so(lab):
     assert "No head is chosen" in problem
 
 
+def size_slider(lab: Laboratory) -> widgets.SelectionSlider:
+    (slider,) = (w for w in everything(lab.widget) if isinstance(w, widgets.SelectionSlider))
+    return slider
+
+
 def test_the_slider_and_the_text_follow_each_other(lab):
-    (slider,) = (w for w in everything(lab.widget) if isinstance(w, widgets.FloatLogSlider))
-    control(lab, "Size n").value = "57"
-    assert round(slider.value) == 57
-    slider.value = 10**2.5
-    assert control(lab, "Size n").value == "316"
+    slider = size_slider(lab)
+    steps = len(slider.options)
+    for typed in ("57", "777", "1957", " 3 ", "2000"):
+        control(lab, "Size n").value = typed
+        assert slider.value == int(typed)
+        assert control(lab, "Size n").value == typed
+        assert len(slider.options) == steps
+    slider.set_state({"index": 10})  # as a person's move arrives
+    assert control(lab, "Size n").value == str(slider.options[10])
+
+
+def test_what_the_slider_of_another_function_still_sends_changes_nothing(lab):
+    before = size_slider(lab)
+    control(lab, "Function").value = "tanh_network"
+    assert size_slider(lab) is not before
+    before.set_state({"index": 7})
+    assert control(lab, "Size n").value == "200"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count"),
+    [(2, 2000, 121), (1, 2000, 121), (1, 122, 121), (2, 50, 49), (3, 3, 1)],
+)
+def test_the_steps_of_a_slider_are_distinct_and_reach_both_ends(low, high, count):
+    found = steps(low, high)
+    assert (found[0], found[-1], len(found)) == (low, high, count)
+    assert all(one < other for one, other in pairwise(found))
 
 
 def test_another_function_shows_its_own_parameters(lab):
@@ -180,6 +220,63 @@ def test_a_wrong_link_is_told_and_not_run():
     assert lab.runner.result is None
     assert any("Size n is 99999" in problem for problem in problems(lab))
     assert any("frobnicate" in problem for problem in problems(lab))
+
+
+def test_every_unknown_name_in_a_link_is_told_until_run_is_pressed():
+    lab = Laboratory(State(), Runner(Worker()), "size=4&frob=1&nix=2")
+    lab.start()
+    (told,) = problems(lab)
+    assert "frob" in told and "nix" in told
+    lab.run.click()
+    until(lambda: lab.runner.status == "done")
+    assert problems(lab) == []
+
+
+def test_of_many_unknown_names_in_a_link_the_first_are_told():
+    query = "&".join(f"name{number}=1" for number in range(50))
+    lab = Laboratory(State(), Runner(Worker()), query)
+    lab.start()
+    (told,) = problems(lab)
+    assert "name2" in told and "name3" not in told and "And 47 more" in told
+
+
+def test_a_link_to_a_long_experiment_waits_for_run():
+    lab = Laboratory(State(), Runner(Worker()), "size=2000&repeats=1000&budget=86400")
+    lab.start()
+    until(lambda: bool(lab.runner.devices))
+    assert lab.runner.status == "idle"
+    assert "press Run" in text(lab, "explorer-summary")
+    assert not lab.run.disabled
+
+
+def test_the_pictures_say_what_they_are_of_and_that_the_controls_have_changed(started):
+    assert "Trace of a matrix exponential: n = 4, x = 1.0, float64" in text(
+        started, "explorer-heading"
+    )
+    assert "explorer-stale" not in started.pictures.widget._dom_classes
+    control(started, "Size n").value = "1500"
+    assert "explorer-stale" in started.pictures.widget._dom_classes
+    control(started, "Size n").value = "4"
+    assert "explorer-stale" not in started.pictures.widget._dom_classes
+
+
+def test_a_run_in_the_queue_says_its_place_and_cancels_there(started):
+    with turn(lambda place: None):
+        control(started, "Size n").value = "5"
+        until(lambda: "Place 1 in the queue" in started.runner.message)
+        started.cancel.click()
+        until(lambda: started.runner.status == "cancelled")
+    assert started.runner.message == "Cancelled before it began."
+
+
+def test_a_run_that_waits_for_another_is_told(started):
+    control(started, "Size n").value = "1500"
+    started.run.click()
+    until(lambda: started.runner.status == "running")
+    started.run.click()
+    until(lambda: "the next run waits" in started.runner.message)
+    started.cancel.click()
+    until(lambda: started.runner.status == "cancelled")
 
 
 def test_a_device_that_only_the_worker_knows_to_be_missing_is_told_beside_its_control():

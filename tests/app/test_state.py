@@ -122,6 +122,14 @@ def test_a_device_that_is_not_there_is_told_once_the_devices_are_known():
     assert state.problems == {"device": "Device cuda:3 is not on this machine. Allowed: cpu."}
 
 
+@pytest.mark.parametrize("name", ["cuda", "cuda:0"])
+def test_a_device_without_its_number_is_the_first(name):
+    state = State()
+    state.load(f"device={name}")
+    state.set_devices(["cpu", "cuda:0"])
+    assert state.problems == {}
+
+
 def test_what_observes_the_experiment_finds_the_problems_in_step():
     state = State()
     seen = []

@@ -43,8 +43,8 @@ def test_a_changed_control_changes_the_pictures_and_a_reload_keeps_the_state(
     page = open_page(SMALL)
     wait_for_run(page)
     before = pictures(page)
-    page.get_by_label("Size n", exact=True).fill("31")
-    expect(page).to_have_url(re.compile("size=31"))
+    page.get_by_label("Size n", exact=True).fill("57")  # which is no step of the slider
+    expect(page).to_have_url(re.compile("size=57"))
     page.wait_for_function(
         "before => JSON.stringify([...document.querySelectorAll('.js-plotly-plot')]"
         ".map(p => p.data)) !== before",
@@ -52,7 +52,8 @@ def test_a_changed_control_changes_the_pictures_and_a_reload_keeps_the_state(
     )
     page.reload()
     wait_for_run(page)
-    expect(page.get_by_label("Size n", exact=True)).to_have_value("31")
+    expect(page.get_by_label("Size n", exact=True)).to_have_value("57")
+    expect(page.locator(".explorer-heading")).to_contain_text("n = 57")
     expect(page.get_by_label("Repeats")).to_have_value("2")
 
 
@@ -86,15 +87,25 @@ def test_a_hostile_link_is_told_field_by_field_and_not_run(open_page: Open) -> N
     page = open_page("?size=1e9&x=%3Cscript%3Ealert(1)%3C/script%3E&frobnicate=1")
     alerts = page.get_by_role("alert")
     expect(alerts).to_have_count(3)
-    expect(page.locator(".explorer-message")).to_contain_text("not run")
+    expect(page.locator(".explorer-summary")).to_contain_text("not run")
     assert pictures(page) == []
+    page.get_by_role("button", name="Reset").click()
+    wait_for_run(page)
+    expect(alerts).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/$"))
 
 
-def test_a_phone_has_no_sideways_scroll_and_dark_follows_the_browser(open_page: Open) -> None:
+def test_a_narrow_window_has_no_sideways_scroll_and_dark_follows_the_browser(
+    open_page: Open,
+) -> None:
     page = open_page(SMALL)
-    page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")
     wait_for_run(page)
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_function(  # the pictures are drawn anew, and keep their heights
+        """() => [...document.querySelectorAll('.js-plotly-plot')].every(plot =>
+            plot.querySelector('.main-svg').clientWidth < 360 && plot.clientHeight > 200)"""
+    )
     # The page's own element may scroll in place of the window, so the widest thing is asked.
     assert page.evaluate("document.querySelector('.explorer').scrollWidth") <= 360
     brightness = """getComputedStyle(document.body).backgroundColor
@@ -109,6 +120,13 @@ def test_every_control_has_a_name(open_page: Open) -> None:
     wait_for_run(page)
     slider = page.get_by_role("slider")
     expect(slider).to_have_attribute("aria-label", re.compile("size n"))
+    expect(slider).to_have_attribute("aria-valuetext", "20")
+    slider.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", "21")
+    expect(page.get_by_label("Size n", exact=True)).to_have_value("21")
+    for dtype, pressed in (("float64", "true"), ("float32", "false")):
+        button = page.get_by_role("button", name=dtype)
+        expect(button).to_have_attribute("aria-pressed", pressed)
     nameless = page.evaluate(
         """[...document.querySelectorAll('.explorer :is(input, select, button)')]
             .filter(e => e.offsetParent && !(e.labels?.length || e.textContent.trim()

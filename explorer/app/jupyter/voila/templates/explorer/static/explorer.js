@@ -6,6 +6,7 @@
   const GRACE = 3000; // ms a lost connection may take to come back before the visitor is told
   const SILENCE = 12000; // ms; while cells run, Voila gives a sign of life at least every 10 s
   const ADDRESS_DELAY = 350; // ms; Safari allows 100 changes of the address in 30 s
+  const SERVERS = new Set(["token", "template", "theme"]); // names that a link's reader skips
   const LARGEST_STATUS = 4096; // bytes; a kernel's status message has some 600
 
   // The style sheets follow the browser by themselves; JupyterLab's extensions read these.
@@ -101,9 +102,8 @@
   }
 
   // Copies the query of the page's state, <span class="explorer-state" data-query="a=1&b=2">, to
-  // the address. Parameters that never occurred in it, such as a token, stay.
+  // the address. Of what stood there only the server's own parameters stay.
   function mirrorState() {
-    const own = new Set();
     const nameOf = (parameter) => decodeURIComponent(parameter.split("=")[0].replace(/\+/g, " "));
     const split = (query) => query.split("&").filter(Boolean);
     let shown = null;
@@ -113,10 +113,8 @@
       const query = document.querySelector(".explorer-state")?.dataset.query;
       if (query === undefined || query === shown) return;
       shown = query;
-      const parameters = split(query);
-      for (const parameter of parameters) own.add(nameOf(parameter));
-      const others = split(location.search.slice(1)).filter((one) => !own.has(nameOf(one)));
-      const search = [...parameters, ...others].join("&");
+      const kept = split(location.search.slice(1)).filter((one) => SERVERS.has(nameOf(one)));
+      const search = [...split(query), ...kept].join("&");
       const address = location.pathname + (search && `?${search}`) + location.hash;
       history.replaceState(history.state, "", address);
     }
