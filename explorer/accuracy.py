@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from explorer.functions.description import Exact
+from explorer.paths import chain
 
 
 def relative_difference(value: Tensor, reference: Tensor) -> float:
@@ -37,8 +38,7 @@ def exact_gradient(head: Callable[[Tensor], Tensor], exact: Exact) -> Tensor:
     y = exact.value.detach().requires_grad_()
     with torch.enable_grad():
         (cotangent,) = torch.autograd.grad(head(y), y)
-    gradient: Tensor = torch.tensordot(cotangent, exact.jacobian, dims=cotangent.ndim)
-    return gradient
+    return chain(cotangent, exact.jacobian)
 
 
 def _wide(tensor: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from explorer.functions.description import Problem
 from explorer.heads import HEADS, Head
 from explorer.jacobian import head_gradient, spectral_norm
 from explorer.measure import saved_bytes, statistics, timed
-from explorer.paths import Gradients, gradients, jacobian
+from explorer.paths import Gradients, chain, gradients, jacobian
 from explorer.planning import NAIVE, PassCost, expected_passes, predicted_seconds
 from explorer.result import (
     Array,
@@ -42,7 +42,7 @@ from explorer.result import (
 )
 
 LISTED = 16  # entries up to which a gradient is listed in full
-SLOW = 2.0  # seconds from which a path's first run is its warm-up and a sample in one
+SLOW = 2.0  # seconds from which a first run is its warm-up and a sample in one
 _PARTIAL_EVERY = 2.0  # seconds between partial Results in the rounds: drawing disturbs times
 
 
@@ -57,7 +57,8 @@ def execute(
 
     Args:
         full: list gradients of any size entry by entry.
-        memory_limit: bytes that the run may take, by default what the device has free.
+        memory_limit: bytes that the run may take, by default what the device has free. A reference
+            in float64 that does not fit beside the rest is left out with a word.
 
     Raises:
         InvalidExperiment: the device is not there.
@@ -65,26 +66,23 @@ def execute(
         Exception: whatever f or a head raises.
     """
     devices.require(experiment.device)
-    _require_memory(experiment, memory_limit)
-    yield from _Run(experiment, full).events()
+    spare = _require_memory(experiment, memory_limit)
+    yield from _Run(experiment, full, spare).events()
 
 
-def _require_memory(experiment: Experiment, limit: int | None) -> None:
-    if limit is None:
-        limit = _free(experiment.device)
+def _require_memory(experiment: Experiment, limit: int | None) -> float:
+    """The bytes that are left on the CPU beside the run, as its estimate tells."""
+    apart = experiment.device.startswith("cuda")  # a device with memory of its own
+    here = memory.available() if limit is None else limit
+    free = int(torch.cuda.mem_get_info(experiment.device)[0]) if apart and limit is None else here
     need = experiment.described.cost(experiment.setting).memory_bytes
-    if need > limit:
+    if need > free:
         raise DoesNotFit(
             f"{experiment.function} of size {experiment.size} in {experiment.dtype} needs about "
-            f"{need / 1e9:.2g} GB, and {limit / 1e9:.2g} GB are free on {experiment.device}. "
+            f"{_gigabytes(need)}, and {_gigabytes(free)} are free on {experiment.device}. "
             "Choose a smaller size" + (", or float32." if experiment.dtype == "float64" else ".")
         )
-
-
-def _free(device: str) -> int:
-    if device.startswith("cuda"):
-        return int(torch.cuda.mem_get_info(device)[0])
-    return memory.available()
+    return here if apart else here - need
 
 
 class _Path:
@@ -108,9 +106,10 @@ class _Path:
 class _Run:
     """One experiment under way."""
 
-    def __init__(self, experiment: Experiment, full: bool) -> None:
+    def __init__(self, experiment: Experiment, full: bool, spare: float) -> None:
         self.experiment = experiment
         self._full = full
+        self._spare = spare  # bytes left on the CPU for the reference
         self._start = time.monotonic()
         self._heads = {name: HEADS[name] for name in experiment.heads}
         self._paths = {name: _Path() for name in experiment.paths}
@@ -140,8 +139,9 @@ class _Run:
                 return self._problem.f(self._problem.x)
 
         seconds, self._y = timed(forward)
-        if seconds < 0.1:  # the first one also paid for torch's own start
-            seconds, self._y = timed(forward)
+        if seconds <= SLOW:  # the first one also paid for torch's own start
+            again, self._y = timed(forward)
+            seconds = min(seconds, again)
         cost = self.experiment.described.cost(self.experiment.setting)
         self._cost = PassCost(seconds, seconds * cost.backward_flops / cost.forward_flops)
         if self._problem.exact is not None:
@@ -253,36 +253,41 @@ class _Run:
     # What the gradients are held against.
 
     def _take_reference(self) -> None:
-        """The gradients in float64 on the CPU, unless the budget forbids it."""
-        setting = self.experiment.setting
-        same = setting.dtype == "float64" and setting.device == "cpu"
-        wide = (
-            self._problem
-            if same
-            else self.experiment.described.build(replace(setting, dtype="float64", device="cpu"))
-        )
+        """The gradients in float64 on the CPU, unless the memory or the budget forbids it."""
+        described, setting = self.experiment.described, self.experiment.setting
+        wide = replace(setting, dtype="float64", device="cpu")
+        same = wide == setting
         outputs, heads = self._y.numel(), len(self._heads)
         path = min(("retain_graph", "reuse"), key=lambda p: expected_passes(p, heads, outputs)[1])
-        predicted = self._reference_seconds(wide, path, same)
+        need = 0.0 if same else described.cost(wide).memory_bytes  # beside what this run holds
+        if need > self._spare:
+            self._reference = (
+                f"none: the reference in float64 on the CPU needs about {_gigabytes(need)}, "
+                "more than is left of the memory"
+            )
+            return
+        problem = self._problem
+        predicted = self._predicted(path)
+        if not same and predicted <= self._left():  # in float64 it takes no less
+            problem = described.build(wide)
+            predicted = self._reference_seconds(problem, path)
         if predicted > self._left():
             self._reference = (
                 f"none: the reference in float64 on the CPU would take about "
                 f"{_seconds(predicted)}, more than is left of the budget"
             )
             return
-        found = gradients(wide.f, list(self._heads.values()), wide.x, path=path)
+        found = gradients(problem.f, list(self._heads.values()), problem.x, path=path)
         self._exact = dict(zip(self._heads, found.gradients, strict=True))
         self._reference = "the same experiment in float64 on the CPU"
         if same:
             self._reference += ", the precision of this run: it shows rounding only"
 
-    def _reference_seconds(self, wide: Problem, path: str, same: bool) -> float:
-        cost = self._cost
-        if not same:
-            with torch.no_grad():
-                seconds, _ = timed(lambda: wide.f(wide.x))
-            ratio = self._cost.backward / self._cost.forward if self._cost.forward else 1.0
-            cost = PassCost(seconds, seconds * ratio)
+    def _reference_seconds(self, problem: Problem, path: str) -> float:
+        with torch.no_grad():
+            seconds, _ = timed(lambda: problem.f(problem.x))
+        ratio = self._cost.backward / self._cost.forward if self._cost.forward else 1.0
+        cost = PassCost(seconds, seconds * ratio)
         return predicted_seconds(path, len(self._heads), self._y.numel(), cost)
 
     def _take_norms(self) -> JacobianResult:
@@ -308,7 +313,7 @@ class _Run:
         for name, head in self._heads.items():
             cotangent = head_gradient(head, self._y)
             own = spectral_norm(cotangent, 1)
-            composite = torch.tensordot(cotangent.to(matrix.dtype), matrix, dims=cotangent.ndim)
+            composite = chain(cotangent, matrix)
             heads[name] = HeadNorms(
                 spectral_norm=own, composite=spectral_norm(composite, 1), bound=own * norm
             )
@@ -386,7 +391,7 @@ class _Run:
             },
             error_reference=self._reference,
             exact_gradient=None if exact is None else self._numbers(exact),
-            domain=_domain(head, self._y, value, list(found.values())),
+            domain=_domain(head, self._y, value, list(found.values()), exact),
         )
 
     def _value(self, tensor: Tensor) -> float | Numbers:
@@ -403,8 +408,12 @@ class _Run:
         )
 
 
-def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor]) -> str:
-    """What is wrong with a head at y, in its own words; empty where nothing is."""
+def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor], exact: Tensor | None) -> str:
+    """What is wrong with a head at y, in its own words; empty where nothing is.
+
+    A gradient that some path gives, or that is known and fits the dtype, is no fault of the head:
+    a path that does not give it is wrong.
+    """
     shown = {True: "NaN", False: "infinite"}[bool(value.isnan())]
     if head.inside is not None and not head.inside(y).all():
         outside = y.numel() - int(head.inside(y).sum())
@@ -414,15 +423,18 @@ def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor]) -> str:
             + ("its value is " + shown if not value.isfinite() else "its gradient is not defined")
             + "."
         )
+    dtype, largest = str(y.dtype).removeprefix("torch."), torch.finfo(y.dtype).max
+    overflows = f"overflows {dtype}, whose largest number is {largest:.1e}"
     if not value.isfinite():
-        largest = torch.finfo(y.dtype).max
-        name = str(y.dtype).removeprefix("torch.")
+        return f"{head.name} {overflows}: its value is {shown}."
+    if not found or any(gradient.isfinite().all() for gradient in found):
+        return ""
+    if exact is None or not exact.isfinite().all():
         return (
-            f"{head.name} overflows {name}, whose largest number is {largest:.1e}: "
-            f"its value is {shown}."
+            f"The gradient of {head.name} is not finite in {dtype} at this y, though its value is."
         )
-    if any(not gradient.isfinite().all() for gradient in found):
-        return f"The gradient of {head.name} is not finite at this y, though its value is."
+    if exact.abs().max() > largest:
+        return f"The gradient of {head.name} {overflows}; in float64 it is finite."
     return ""
 
 
@@ -435,6 +447,10 @@ def _environment(device: str) -> Environment:
         host=socket.gethostname(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.2g} GB"
 
 
 def _seconds(seconds: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -132,8 +133,9 @@ def lacking(dtype: str, device: str) -> str:
 class Experiment:
     """One run of the laboratory: which f, in what size and precision, which heads and paths.
 
-    Every value is checked when the object is made. `parameters` holds the function's own
-    parameters; those left out have their defaults. `budget` is in seconds, None for no limit.
+    Every value is checked when the object is made, and none can be changed. `parameters` holds
+    the function's own parameters; those left out have their defaults. `budget` is in seconds,
+    None for no limit.
 
     Raises:
         InvalidExperiment: a value is not allowed; `.problems` says which and what is.
@@ -155,16 +157,14 @@ class Experiment:
         given = {name: getattr(self, name) for name in _OWN}
         if given["size"] is None:
             del given["size"]
-        clash = [name for name in self.parameters if name in _OWN]
-        parsed, problems = check({**self.parameters, **given})
-        for name in clash:
-            problems[name] = f"{name} is a field of its own, not a parameter of the function."
-        if problems:
-            raise InvalidExperiment(problems)
+        parsed = _check_apart(self.parameters, given)
         for name in _OWN:
             object.__setattr__(self, name, parsed[name])
         own = {name: value for name, value in parsed.items() if name not in _OWN}
-        object.__setattr__(self, "parameters", own)
+        object.__setattr__(self, "parameters", MappingProxyType(own))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Experiment.from_json, (self.to_json(),)  # a read-only mapping does not pickle
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Experiment:
@@ -214,12 +214,24 @@ class Experiment:
         if not isinstance(plain, Mapping):
             problem = f"The experiment is {shown(plain)}. Allowed: a mapping of names to values."
             raise InvalidExperiment({"experiment": problem})
-        parameters = plain.get("parameters", {})
-        if not isinstance(parameters, Mapping):
-            problem = f"parameters is {shown(parameters)}. Allowed: a mapping of names to values."
-            raise InvalidExperiment({"parameters": problem})
         rest = {name: value for name, value in plain.items() if name != "parameters"}
-        return cls.from_values({**parameters, **rest})
+        return cls.from_values(_check_apart(plain.get("parameters", {}), rest))
+
+
+def _check_apart(parameters: object, rest: Mapping[str, Any]) -> dict[str, Any]:
+    """The parsed values of a function's parameters and of the other fields, given apart."""
+    if not isinstance(parameters, Mapping):
+        problem = f"parameters is {shown(parameters)}. Allowed: a mapping of names to values."
+        raise InvalidExperiment({"parameters": problem})
+    parsed, problems = check({**parameters, **rest})
+    for name in parameters:
+        if name in _OWN:
+            problems[name] = f"{name} is a field of its own, not a parameter of the function."
+        elif name in rest:
+            problems[name] = f"{shown(name)} is given twice: in parameters and beside them."
+    if problems:
+        raise InvalidExperiment(problems)
+    return parsed
 
 
 _OWN = ("function", "size", "dtype", "device", "heads", "paths", "repeats", "seed", "budget")

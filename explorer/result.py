@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+)
 from pydantic_core import from_json
 
 from explorer.experiment import Experiment
@@ -21,6 +28,18 @@ def _experiment(value: Any) -> Experiment:
     return value if isinstance(value, Experiment) else Experiment.from_json(value)
 
 
+def _number(value: Any) -> Any:
+    # Pydantic would take true for 1, and "2" for 2.
+    if isinstance(value, bool) or (isinstance(value, str) and value not in _NOT_FINITE):
+        raise ValueError("a number, or one of " + ", ".join(map(repr, _NOT_FINITE)))
+    return value
+
+
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+Number = Annotated[float, BeforeValidator(_number)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
 class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
@@ -28,10 +47,10 @@ class _Data(BaseModel):
 class Seconds(_Data):
     """Wall time of one execution of a path: statistics of the raw `runs`, all in seconds."""
 
-    median: float
-    iqr: float
-    minimum: float
-    runs: tuple[float, ...]
+    median: Number
+    iqr: Number
+    minimum: Number
+    runs: tuple[Number, ...]
 
 
 class PathResult(_Data):
@@ -44,12 +63,12 @@ class PathResult(_Data):
 
     status: Literal["running", "measured", "predicted"]
     seconds: Seconds | None = None
-    predicted_seconds: float | None = None
-    forward_passes: int
-    backward_passes: int
-    forward_mode_passes: int = 0
-    saved_bytes: int | None = None
-    peak_memory_bytes: int | None = None
+    predicted_seconds: Number | None = None
+    forward_passes: Count
+    backward_passes: Count
+    forward_mode_passes: Count = 0
+    saved_bytes: Count | None = None
+    peak_memory_bytes: Count | None = None
     noise: str = ""
     note: str = ""
 
@@ -57,12 +76,12 @@ class PathResult(_Data):
 class Array(_Data):
     """A tensor of more entries than are listed: its 2-norm, its shape and its first entries."""
 
-    norm: float
-    shape: tuple[int, ...]
-    first: tuple[float, ...]
+    norm: Number
+    shape: tuple[Count, ...]
+    first: tuple[Number, ...]
 
 
-Numbers = tuple[float, ...] | Array
+Numbers = tuple[Number, ...] | Array
 """A tensor flattened, in full or, when large, as an `Array`."""
 
 
@@ -72,14 +91,15 @@ class HeadResult(_Data):
     `agreement` is ‖difference‖/‖reference‖ with `agreement_reference`, the naive path that was
     run, or None; `error` is the same with the exact gradient, or None; `error_reference` says
     what was taken as exact, or why nothing was. `domain` is empty where the head is defined at y
-    and finite, else it says what is wrong in the head's own words.
+    and finite, else it says what is wrong in the head's own words, and the head is left out of
+    every judgement.
     """
 
-    value: float
+    value: Number
     gradient: dict[str, Numbers]
-    agreement: dict[str, float | None]
+    agreement: dict[str, Number | None]
     agreement_reference: str | None
-    error: dict[str, float | None]
+    error: dict[str, Number | None]
     error_reference: str
     exact_gradient: Numbers | None = None
     domain: str = ""
@@ -88,15 +108,15 @@ class HeadResult(_Data):
 class HeadNorms(_Data):
     """Spectral norms of dg/dy and of dz/dx, and the bound ‖dg/dy‖·‖dy/dx‖ on the second."""
 
-    spectral_norm: float
-    composite: float
-    bound: float
+    spectral_norm: Number
+    composite: Number
+    bound: Number
 
 
 class JacobianResult(_Data):
     """Spectral norm of dy/dx and of each head's part; None where `method` says it was left out."""
 
-    spectral_norm: float | None
+    spectral_norm: Number | None
     heads: dict[str, HeadNorms]
     method: str
 
@@ -105,10 +125,10 @@ class FunctionResult(_Data):
     """f at x: how many entries x and y have, y, and y exactly where a closed form is known."""
 
     name: str
-    inputs: int
-    outputs: int
-    value: float | Numbers
-    exact_value: float | Numbers | None = None
+    inputs: Count
+    outputs: Count
+    value: Number | Numbers
+    exact_value: Number | Numbers | None = None
 
 
 class Environment(_Data):
@@ -117,7 +137,7 @@ class Environment(_Data):
     torch: str
     python: str
     device_name: str
-    threads: int
+    threads: Count
     host: str
     started: str
 
@@ -125,19 +145,19 @@ class Environment(_Data):
 class Result(_Data):
     """Everything an experiment showed. While it runs, partial Results have `status` "running"."""
 
-    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    schema_version: Annotated[Literal[1], BeforeValidator(_number)] = Field(
+        default=SCHEMA, alias="schema"
+    )
     status: Literal["running", "done", "cancelled"]
     experiment: Annotated[
         Experiment, PlainValidator(_experiment), PlainSerializer(Experiment.to_json)
     ]
     environment: Environment
     function: FunctionResult
-    paths: dict[str, PathResult]
-    heads: dict[str, HeadResult]
+    paths: dict[str, PathResult] = Field(min_length=1)
+    heads: dict[str, HeadResult] = Field(min_length=1)
     jacobian: JacobianResult
     notes: tuple[str, ...] = ()
-
-    model_config = ConfigDict(populate_by_name=True)
 
     def to_json(self) -> str:
         """Strict JSON, indented; `from_json` reads it back to an equal Result, NaN aside."""
@@ -150,4 +170,7 @@ class Result(_Data):
         Raises:
             ValueError: the text is no strict JSON, or no Result.
         """
-        return cls.model_validate(from_json(text, allow_inf_nan=False))
+        plain = from_json(text, allow_inf_nan=False)
+        if isinstance(plain, dict) and "schema" not in plain:
+            raise ValueError(f"The text has no schema. A Result has schema {SCHEMA}.")
+        return cls.model_validate(plain)

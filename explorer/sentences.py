@@ -34,8 +34,8 @@ def wrong_paths(result: Result) -> frozenset[str]:
     """The paths that give a wrong gradient for any head; they are marked, and never ranked.
 
     Wrong is an error above `tolerance`, where it is known and finite, or a gradient that is not
-    finite where the exact one is (where none is known: where another path's is). A head whose
-    value is not finite counts for no path: there the head is at fault.
+    finite where the exact one is (where none is known: where another path's is). A head that is
+    outside its domain, or not finite, counts for no path: there the head is at fault.
     """
     limit = tolerance(result.experiment.dtype)
     return frozenset(
@@ -46,7 +46,7 @@ def wrong_paths(result: Result) -> frozenset[str]:
 
 
 def _is_wrong(head: HeadResult, path: str, limit: float) -> bool:
-    if path not in head.gradient or not math.isfinite(head.value):
+    if head.domain or path not in head.gradient:
         return False
     if not _finite(head.gradient[path]):
         truth = head.exact_gradient
@@ -54,6 +54,11 @@ def _is_wrong(head: HeadResult, path: str, limit: float) -> bool:
         return any(_finite(other) for other in others)
     error = head.error.get(path)
     return error is not None and limit < error < math.inf
+
+
+def _is_right(head: HeadResult, path: str, limit: float) -> bool:
+    error = head.error.get(path)
+    return error is not None and error <= limit
 
 
 def _finite(numbers: Numbers) -> bool:
@@ -269,14 +274,19 @@ def _accuracy(result: Result) -> str:
 
 
 def _agree(heads: list[HeadResult], limit: float, paths: Iterable[str]) -> str:
-    """`agree to 2e-12`: the largest difference from the reference, over heads and paths."""
-    differences = _known(head.agreement.get(path) for head in heads for path in paths)
+    """`agree to 2e-12`: the largest difference from the reference, over heads and paths.
+
+    Paths that are right do not disagree, though two errors may add up to more than each may be.
+    """
+    pairs = [(head, path) for head in heads for path in paths]
+    differences = _known(head.agreement.get(path) for head, path in pairs)
     largest = max(differences, default=math.nan)
     if math.isnan(largest):
         return "cannot be compared"
     if largest == 0:
         return "agree to the last digit"
-    verb = "agree to" if largest <= limit else "disagree by"
+    right = all(_is_right(head, path, limit) for head, path in pairs)
+    verb = "agree to" if largest <= limit or right else "disagree by"
     return f"{verb} {units.relative(largest)}"
 
 
@@ -293,11 +303,17 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _left_out(result: Result) -> str:
-    names = [name for name, head in result.heads.items() if head.domain]
-    if not names:
-        return ""
-    are, they = ("is", "it has") if len(names) == 1 else ("are", "they have")
-    return f"{units.listed(names)} {are} left out: {they} no finite value or gradient here"
+    """Clauses for the heads that count for no path."""
+    missing: dict[str, list[str]] = {"value": [], "gradient": []}
+    for name, head in result.heads.items():
+        if head.domain:
+            missing["gradient" if math.isfinite(head.value) else "value"].append(name)
+    clauses = []
+    for what, names in missing.items():
+        if names:
+            are, they = ("is", "it has") if len(names) == 1 else ("are", "they have")
+            clauses.append(f"{units.listed(names)} {are} left out: {they} no finite {what} here")
+    return "; ".join(clauses)
 
 
 def _unfinished(result: Result) -> list[str]:
@@ -338,24 +354,34 @@ def verdict(result: Result, head_name: str) -> str:
         return "no path has given its gradient yet."
     limit = tolerance(result.experiment.dtype)
     pending = result.status == "running" and bool(set(NAIVE) & set(result.paths))
-    text = f"{'' if pending else _agreement(head, limit)}{_errors(head, limit)}."
+    broken = [path for path, numbers in head.gradient.items() if not _finite(numbers)]
+    finite = [path for path in head.gradient if path not in broken]
+    clauses = []
+    if broken:
+        give = "gives" if len(broken) == 1 else "give"
+        clauses.append(f"{units.listed(broken)} {give} no finite gradient")
+    if finite:
+        agreement = "" if pending else _agreement(head, limit, finite)
+        clauses.append(f"{agreement}{_errors(head, limit, finite)}")
+    text = f"{'; '.join(clauses)}."
     if any(_is_wrong(head, path, limit) for path in head.gradient):
         why = result.experiment.described.inaccuracy
         text += f" Why: {why}. What to do: {_advice(result)}."
     return text
 
 
-def _agreement(head: HeadResult, limit: float) -> str:
+def _agreement(head: HeadResult, limit: float, paths: list[str]) -> str:
     """`the paths agree to 1e-5, and `: the first half of a verdict, empty for one path alone."""
     if head.agreement_reference is None:
         return "no naive path was run to compare with; "
-    if len(head.gradient) == 1:
+    if len(paths) == 1 or head.agreement_reference not in paths:
         return ""
-    words = _agree([head], limit, head.gradient)
-    return f"the paths {words}{': ' if words.startswith('disagree') else ', and '}"
+    words = _agree([head], limit, paths)
+    who = "the paths" if len(paths) == len(head.gradient) else "the others"
+    return f"{who} {words}{': ' if words.startswith('disagree') else ', and '}"
 
 
-def _errors(head: HeadResult, limit: float) -> str:
+def _errors(head: HeadResult, limit: float, paths: list[str]) -> str:
     """`both are 0.9% wrong`: the second half of a verdict."""
     errors = _grouped(head)
     if not errors:
@@ -363,7 +389,7 @@ def _errors(head: HeadResult, limit: float) -> str:
     if any(math.isinf(error) for error in errors.values()):
         return "the exact gradient is zero, so that there is no error in proportion to it"
     largest = max(errors.values())
-    who = _subject_of(head)
+    who = _subject_of(head, paths)
     if largest <= limit:
         distance = _from_truth(largest, head)
         return f"{who} right, {distance} ({head.error_reference})"
@@ -392,11 +418,11 @@ def _grouped(head: HeadResult) -> dict[str, float]:
     return {"naive": max(naive), **rest}
 
 
-def _subject_of(head: HeadResult) -> str:
-    """`both are`, `all three are`, or the one path there is: `reuse is`."""
-    if len(head.gradient) == 1:
-        return f"{next(iter(head.gradient))} is"
-    return f"{units.everyone(len(head.gradient))} are"
+def _subject_of(head: HeadResult, paths: list[str]) -> str:
+    """`both are`, `all three are`; one path, or a part of all, by name: `reuse is`."""
+    if 1 < len(paths) == len(head.gradient):
+        return f"{units.everyone(len(paths))} are"
+    return f"{units.listed(paths)} {'is' if len(paths) == 1 else 'are'}"
 
 
 def judgement(result: Result, head_name: str, path: str) -> str:
@@ -408,10 +434,10 @@ def judgement(result: Result, head_name: str, path: str) -> str:
     head = result.heads[head_name]
     if path not in head.gradient:
         return "no gradient"
+    if head.domain:
+        return "left out"
     if _is_wrong(head, path, tolerance(result.experiment.dtype)):
         return "wrong"
-    if head.domain:
-        return "not finite"
     error = head.error.get(path)
     return "right" if error is not None and math.isfinite(error) else "not known"
 
@@ -432,4 +458,11 @@ def notes(result: Result) -> list[str]:
         found.append("No naive path was run: there is no agreement, and no speed-up.")
     if result.jacobian.spectral_norm is None and result.status != "running":
         found.append(f"Spectral norms: {result.jacobian.method}.")
+    ran = {path for head in result.heads.values() for path in head.gradient}
+    source = ran & {"reuse"} or ran  # the path that formed dy/dx, else whoever is like it
+    if result.jacobian.spectral_norm is not None and source and source <= wrong_paths(result):
+        found.append(
+            "The spectral norms are of the dy/dx that was computed, "
+            "which may be as wrong as the gradients are."
+        )
     return found

@@ -56,6 +56,11 @@ def test_exact_gradient_of_a_scalar() -> None:
     assert exact_gradient(HEADS["sqrt"], exact).item() == -0.75
 
 
+def test_exact_gradient_is_infinite_only_where_y_depends_on_x() -> None:
+    exact = Exact(torch.tensor([0.0, 1.0], dtype=torch.float64), torch.eye(2, dtype=torch.float64))
+    assert exact_gradient(HEADS["sqrt"], exact).tolist() == [INF, 0.5]
+
+
 def test_exact_gradient_contracts_over_y() -> None:
     y = torch.tensor([[1.0, 2.0]], dtype=torch.float64)
     jacobian = torch.arange(6, dtype=torch.float64).reshape(1, 2, 3)

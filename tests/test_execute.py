@@ -3,17 +3,21 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from explorer import sentences
 from explorer.events import Progress
 from explorer.execute import DoesNotFit, execute
 from explorer.experiment import InvalidExperiment
 from explorer.functions import FUNCTIONS
+from explorer.functions.description import Problem, Setting
 from explorer.heads import HEADS
+from explorer.paths import Gradients, gradients
 from explorer.planning import PATHS
 from explorer.result import Array, Numbers, Result
 from tests.runs import experiment, run, seen
@@ -224,6 +228,48 @@ def test_rounds_interleave_the_paths() -> None:
 # The budget.
 
 
+class Clock:
+    """A clock that stands still but for what is timed, which takes the next of some seconds."""
+
+    def __init__(self, *seconds: float) -> None:
+        self._now = 0.0
+        self._seconds = list(seconds)  # the last of them again and again
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def timed(self, run: Callable[[], Any]) -> tuple[float, Any]:
+        seconds = self._seconds.pop(0) if len(self._seconds) > 1 else self._seconds[0]
+        self._now += seconds
+        return seconds, run()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Starts a Clock of these seconds in the place of the real one."""
+
+    def start(*seconds: float) -> None:
+        clock = Clock(*seconds)
+        monkeypatch.setattr("explorer.execute.time", clock)
+        monkeypatch.setattr("explorer.execute.timed", clock.timed)
+
+    return start
+
+
+ONE_PASS = {"function": "tanh_network", "outputs": 1, "heads": "mean"}  # each way, on every path
+
+
+@pytest.mark.parametrize(
+    "seconds, forward", [((0.5, 0.25), 0.25), ((0.25, 0.5), 0.25), ((2.0, 1.0), 1.0), ((3, 1), 3)]
+)
+def test_predictions_are_from_the_faster_of_two_forwards_or_a_slow_one(
+    seconds: tuple[float, float], forward: float, clock: Callable[..., None]
+) -> None:
+    clock(*seconds, 1.0)
+    first, *_ = run(**ONE_PASS).paths.values()
+    assert first.predicted_seconds == 2 * forward  # a backward is taken to cost as much
+
+
 def test_path_that_will_not_fit_is_predicted_and_not_run() -> None:
     result = run(size=300, budget=1e-6)
     for name, path in result.paths.items():
@@ -243,33 +289,64 @@ def test_path_that_will_not_fit_is_predicted_and_not_run() -> None:
     assert result.status == "done"
 
 
-def test_cheap_path_runs_where_an_expensive_one_does_not_fit() -> None:
-    # One head and 1000 entries of y: reuse is the expensive one.
-    values = {"function": "tanh_network", "size": 1000, "heads": "mean"}
-    events = execute(experiment(**values, layers=10, repeats=1000, budget=2.0))
-    result = next(
-        each for each in events if isinstance(each, Result) and each.heads["mean"].gradient
+@pytest.mark.parametrize("budget, fits", [(60.0, False), (150.0, True)])
+def test_cheap_path_runs_where_an_expensive_one_does_not_fit(
+    budget: float, fits: bool, clock: Callable[..., None]
+) -> None:
+    # A pass takes 1 s, and 100 entries of y as many backward passes with reuse.
+    clock(1.0, 1.0, 2.0)
+    result = run(**ONE_PASS | {"outputs": 100}, budget=budget)
+    for path in ("recompute", "retain_graph"):
+        assert result.paths[path].status == "measured"
+    reuse = result.paths["reuse"]
+    assert reuse.predicted_seconds == 101
+    assert (reuse.status == "measured") == fits == ("reuse" in result.heads["mean"].gradient)
+    words = "not run: it would take about 101 s, more than is left of the budget of 60 s"
+    assert reuse.note == ("" if fits else words)
+
+
+# Two forwards and two warm-ups of each path take 8 s, every repeat 1 s.
+@pytest.mark.parametrize("budget, last, runs", [(16.0, 3, [3, 3, 2]), (9.0, 1, [1, 1, 1])])
+def test_budget_ends_the_repeats_with_a_note(
+    budget: float, last: int, runs: list[int], clock: Callable[..., None]
+) -> None:
+    clock(1.0)
+    result = run(**ONE_PASS, repeats=1000, budget=budget)
+    assert result.notes == (
+        f"The budget of {budget:.2g} s ended the repeats in round {last} of 1000.",
     )
-    assert "reuse" not in result.heads["mean"].gradient
-    predicted = {name: path.predicted_seconds or 0.0 for name, path in result.paths.items()}
-    assert predicted["reuse"] > 100 * predicted["retain_graph"] > 0
+    assert [len(path.seconds.runs) for path in result.paths.values() if path.seconds] == runs
 
 
-def test_budget_ends_the_repeats_with_a_note() -> None:
-    result = run(repeats=1000, size=100, budget=1.0)
-    (note,) = result.notes
-    assert note.startswith("The budget of 1 s ended the repeats in round ")
-    assert note.endswith(" of 1000.")
-    runs = [len(path.seconds.runs) for path in result.paths.values() if path.seconds]
-    assert len(runs) == 3 and max(runs) - min(runs) <= 1 and 1 <= min(runs) < 1000
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The dtypes in which a tanh_network is built."""
+    described, dtypes = FUNCTIONS["tanh_network"], []
+
+    def build(setting: Setting) -> Problem:
+        dtypes.append(setting.dtype)
+        return described.build(setting)
+
+    monkeypatch.setitem(FUNCTIONS, "tanh_network", replace(described, build=build))
+    return dtypes
 
 
-def test_reference_is_left_out_with_a_word_where_the_budget_forbids_it() -> None:
+def test_reference_is_left_out_with_a_word_where_the_budget_forbids_it(built: list[str]) -> None:
     result = run(function="tanh_network", size=50, dtype="float32", budget=1e-6)
     for head in result.heads.values():
         assert head.error_reference.startswith("none: the reference in float64 on the CPU would")
         assert head.error_reference.endswith("more than is left of the budget")
         assert head.exact_gradient is None
+    assert built == ["float32"]
+
+
+def test_reference_that_is_slower_in_float64_is_left_out(clock: Callable[..., None]) -> None:
+    clock(1.0, 1.0, *[2.0] * 6, 40.0, 2.0)  # the forwards, the warm-ups, the forward in float64
+    result = run(**ONE_PASS, dtype="float32", budget=100.0)
+    assert result.heads["mean"].error_reference == (
+        "none: the reference in float64 on the CPU would take about 80 s, "
+        "more than is left of the budget"
+    )
 
 
 # Domains.
@@ -304,6 +381,53 @@ def test_head_that_overflows_is_told_and_the_others_stay() -> None:
     )
     assert result.heads["square"].domain == ""
     assert result.heads["square"].agreement["reuse"] is not None
+
+
+def test_gradient_that_overflows_is_told_and_the_value_stays() -> None:
+    result = run(size=86, dtype="float32", heads="exp,square")
+    exp = result.heads["exp"]
+    assert math.isfinite(exp.value)
+    assert exp.gradient == dict.fromkeys(PATHS, (math.inf,))
+    assert exp.domain == (
+        "The gradient of exp overflows float32, whose largest number is 3.4e+38; "
+        "in float64 it is finite."
+    )
+    assert "exp is left out: it has no finite gradient here" in sentences.summary(result)
+    assert not sentences.wrong_paths(result)
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, paths: list[str]) -> None:
+    """Makes some paths give infinite gradients."""
+
+    def wrong(*given: Any, path: str) -> Gradients:
+        found = gradients(*given, path=path)
+        infinite = tuple(each * math.inf for each in found.gradients)
+        return replace(found, gradients=infinite) if path in paths else found
+
+    monkeypatch.setattr("explorer.execute.gradients", wrong)
+
+
+@pytest.mark.parametrize("paths", [["reuse"], ["recompute", "retain_graph"], list(PATHS)])
+def test_path_without_a_finite_gradient_is_at_fault_where_there_is_one(
+    paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch, paths)
+    result = run()
+    for name, head in result.heads.items():
+        assert head.domain == ""
+        assert {sentences.judgement(result, name, path) for path in paths} == {"wrong"}
+    assert sentences.wrong_paths(result) == set(paths)
+
+
+def test_gradient_that_no_path_gives_and_nothing_else_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken(monkeypatch, list(PATHS))
+    result = run(**ONE_PASS)
+    assert result.heads["mean"].domain == (
+        "The gradient of mean is not finite in float64 at this y, though its value is."
+    )
+    assert not sentences.wrong_paths(result)
 
 
 def test_large_gradients_are_compared_without_overflow() -> None:
@@ -349,6 +473,27 @@ def test_experiment_that_cannot_fit_is_refused_before_it_is_begun() -> None:
     assert str(caught.value).endswith("Choose a smaller size, or float32.")
     with pytest.raises(DoesNotFit, match=r"Choose a smaller size\.$"):
         next(execute(experiment(size=1000, dtype="float32"), memory_limit=10**8))
+
+
+def test_reference_is_left_out_with_a_word_where_the_memory_forbids_it(built: list[str]) -> None:
+    chosen = experiment(function="tanh_network", size=50, dtype="float32")
+    own, wide = (
+        int(chosen.described.cost(replace(chosen.setting, dtype=dtype)).memory_bytes)
+        for dtype in ("float32", "float64")
+    )
+    for limit, dtypes in ((own + wide, ["float32", "float64"]), (own + wide - 1, ["float32"])):
+        built.clear()
+        result = seen(chosen, memory_limit=limit)[-1]
+        assert isinstance(result, Result) and built == dtypes
+        known = [head.exact_gradient is not None for head in result.heads.values()]
+        assert known == [len(dtypes) == 2] * 2
+    assert result.heads["square"].error_reference == (
+        f"none: the reference in float64 on the CPU needs about {wide / 1e9:.2g} GB, "
+        "more than is left of the memory"
+    )
+    same = experiment(function="tanh_network", size=50)
+    *_, result = execute(same, memory_limit=wide)
+    assert isinstance(result, Result) and result.heads["square"].exact_gradient is not None
 
 
 def test_device_that_is_not_there_is_refused() -> None:

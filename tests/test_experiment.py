@@ -101,6 +101,32 @@ def test_parameters_are_those_of_the_function() -> None:
 def test_own_field_is_no_parameter() -> None:
     with pytest.raises(InvalidExperiment, match="seed is a field of its own"):
         Experiment(parameters={"seed": 3})
+    for rest in ({}, {"size": 6}):
+        with pytest.raises(InvalidExperiment, match="size is a field of its own") as caught:
+            Experiment.from_json({"parameters": {"size": 5}, **rest})
+        assert caught.value.problems.keys() == {"size"}
+
+
+def test_parameter_is_given_once() -> None:
+    with pytest.raises(InvalidExperiment, match="x is given twice"):
+        Experiment.from_json({"x": 1.0, "parameters": {"x": 2.0}})
+
+
+@pytest.mark.parametrize("parameters", [None, [("x", 2.0)], "x=2"])
+def test_parameters_are_a_mapping(parameters: Any) -> None:
+    with pytest.raises(InvalidExperiment, match=r"parameters is .*Allowed: a mapping") as caught:
+        Experiment(parameters=parameters)
+    assert caught.value.problems.keys() == {"parameters"}
+
+
+def test_parameters_cannot_be_changed() -> None:
+    given = {"x": 2.0}
+    experiment = Experiment(parameters=given)
+    given["x"] = 3.0
+    for each in (experiment, copy.deepcopy(experiment), pickle.loads(pickle.dumps(experiment))):
+        with pytest.raises(TypeError):
+            each.parameters["x"] = 99.0  # type: ignore[index]
+        assert each.parameters == {"x": 2.0}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import explorer
-from explorer.paths import gradients, jacobian
+from explorer.paths import chain, gradients, jacobian
 from explorer.planning import NAIVE, PATHS
 from tests.passes import counting
 
@@ -105,6 +105,44 @@ def test_f_in_another_dtype_than_x(path: str) -> None:
 
 
 @every_path
+def test_steep_head_on_a_flat_f_in_a_wider_dtype_than_x(path: str) -> None:
+    x = torch.tensor([1.0, 2.0])
+    heads: Heads = [lambda y: (y * 1e40).sum(), lambda y, x: (y * 1e40).sum() + x.sum()]
+    found = gradients(lambda x: x.double() * 1e-30, heads, x, path=path)
+    for gradient in found.gradients:
+        torch.testing.assert_close(gradient, torch.full((2,), 1e10))
+    x = torch.ones(1, dtype=torch.float16)
+    found = gradients(lambda x: (x.float() * 1e-3).sum(), [lambda y: y * 1e6], x, path=path)
+    torch.testing.assert_close(found.gradients[0], torch.full_like(x, 1000.0))
+
+
+@every_path
+def test_infinite_slope_of_a_head_stays_where_it_is(path: str) -> None:
+    x = torch.tensor([0.0, 1.0, 4.0], dtype=torch.float64)
+    (gradient,) = gradients(lambda x: x * 1.0, [lambda y: y.sqrt().sum()], x, path=path).gradients
+    assert gradient.tolist() == [math.inf, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("y_shape, x_shape", [((), (3,)), ((2,), ()), ((2, 2), (3, 1))])
+@pytest.mark.parametrize("bad", [math.inf, math.nan])
+def test_chain_sums_over_y_and_skips_exact_zeros(
+    y_shape: tuple[int, ...], x_shape: tuple[int, ...], bad: float
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    cotangent = torch.randn(y_shape, generator=generator)
+    matrix = torch.randn(y_shape + x_shape, generator=generator, dtype=torch.float64)
+    rows = matrix.view(cotangent.numel(), -1)
+    expected = (cotangent.reshape(1, -1).double() @ rows).view(x_shape)
+    torch.testing.assert_close(chain(cotangent, matrix), expected)
+    rows[0] = 0
+    cotangent.view(-1)[0] = bad
+    expected = (cotangent.reshape(1, -1)[:, 1:].double() @ rows[1:]).view(x_shape)
+    torch.testing.assert_close(chain(cotangent, matrix), expected)
+    rows[0, 0] = 1
+    assert not chain(cotangent, matrix).view(-1)[0].isfinite()
+
+
+@every_path
 def test_float32_is_near_the_same_in_float64(path: str) -> None:
     matrix = torch.randn(6, 6, generator=torch.Generator().manual_seed(1))
 
@@ -137,6 +175,23 @@ def test_what_takes_only_y_is_given_only_y(path: str, head: Callable[..., Tensor
     x = vector()
     (gradient,) = gradients(f, [head], x, path=path).gradients
     assert torch.equal(gradient / gradient[0], x.cos() / x.cos()[0])
+
+
+@every_path
+def test_head_that_takes_x_by_name_only_is_given_it_so(path: str) -> None:
+    def head(y: Tensor, *, x: Tensor, power: int = 1) -> Tensor:
+        return (y * x**power).sum()
+
+    x = vector()
+    (gradient,) = gradients(torch.sin, [head], x, path=path).gradients
+    torch.testing.assert_close(gradient, x.sin() + x * x.cos())
+
+
+@every_path
+def test_heads_may_be_a_module_list(path: str) -> None:
+    heads = torch.nn.ModuleList([torch.nn.Flatten(0), torch.nn.Identity()])
+    found = gradients(lambda x: x.sum()[None], heads, vector(), path=path)
+    assert [gradient.tolist() for gradient in found.gradients] == [[1.0] * 4] * 2
 
 
 @every_path
@@ -307,6 +362,57 @@ def test_x_is_left_as_it_was(path: str) -> None:
 
 
 @every_path
+def test_x_is_left_as_it_was_by_an_f_that_changes_its_own(path: str) -> None:
+    x = vector()
+    gradients(lambda x: x.data.mul_(2).sum() * x.sum(), [torch.sum], x, path=path)
+    assert torch.equal(x, vector())
+
+
+def double_x(y: Tensor, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        x.mul_(2)
+    return y.sum()
+
+
+IN_PLACE: dict[str, tuple[Callable[..., Tensor], str]] = {
+    "y": (lambda y: y.mul_(2).sum(), "y"),
+    "a part of y": (lambda y: y[:1].zero_().sum() + y.sum(), "y"),
+    "y without grad": (lambda y: y.detach().mul_(2).sum() + y.sum(), "y"),
+    "x": (lambda y, x: x.mul_(2).sum() * y.sum(), "x"),
+    "x without grad": (double_x, "x"),
+}
+SHARED: dict[str, Callable[[Tensor], Tensor]] = {
+    "a new y": lambda x: x**2,
+    "y that f needs for its backward": torch.exp,
+    "x itself": lambda x: x,
+    "y one of many views": lambda x: x.chunk(2)[0],
+    "y expanded": lambda x: x.sum().expand(3),
+}
+
+
+@every_path
+@pytest.mark.parametrize("f", SHARED)
+@pytest.mark.parametrize("what", IN_PLACE)
+def test_head_that_changes_what_the_heads_share_is_named(path: str, f: str, what: str) -> None:
+    head, changed = IN_PLACE[what]
+    expected = rf"head 2 \(`\S+`\) changes `{changed}` in place.* copy, {changed}\.clone\(\)\.$"
+    x = vector()
+    with pytest.raises(ValueError, match=expected):
+        gradients(SHARED[f], [torch.sum, head, torch.sum], x, path=path)
+    assert torch.equal(x, vector())
+
+
+@every_path
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_head_that_changes_a_copy_is_like_any_other(path: str, outputs: int | None) -> None:
+    inner, count = counting(lambda x: x.sum() if outputs is None else x[:outputs])
+    heads: Heads = [lambda y: y.clone().mul_(2).sum(), lambda y: 2 * y.sum()]
+    found = gradients(inner, heads, vector(), path=path)
+    assert torch.equal(*found.gradients)
+    assert (found.passes.forward, found.passes.backward) == (count.forward, count.backward)
+
+
+@every_path
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_nothing_returned_requires_grad(path: str, requires_grad: bool) -> None:
     x = vector().requires_grad_(requires_grad) * 1.0  # with a graph behind it, or none
@@ -370,6 +476,10 @@ def double_with_weights(x: Tensor) -> Tensor:
     return x.detach() * torch.ones(4, dtype=torch.float64, requires_grad=True)
 
 
+def doubling(x: Tensor) -> Tensor:
+    return x.mul_(2).sin()
+
+
 WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "detached y": ({"f": lambda x: x.detach()}, ValueError, "`f` .*cut off from `x`"),
     "y of no_grad": ({"f": torch.no_grad()(torch.sin)}, ValueError, "`f` .*cut off from `x`"),
@@ -381,13 +491,27 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "y complex": ({"f": lambda x: x * 1j}, TypeError, "`f` .*complex128.*real part"),
     "y integer": ({"f": lambda x: x.long()}, TypeError, "`f` .*int64"),
     "x integer": ({"x": torch.arange(3)}, TypeError, "`x` has dtype torch.int64"),
-    "x complex": ({"x": torch.ones(2) * 1j}, TypeError, "`x` has dtype torch.complex64"),
+    "x complex": (
+        {"x": torch.ones(2) * 1j},
+        TypeError,
+        r"`x` has dtype torch.complex64. Give a real .*example torch.view_as_real\(x\)",
+    ),
     "x no tensor": ({"x": 2.0}, TypeError, "`x` is a float"),
     "z a vector": ({"heads": [torch.sum, torch.sin]}, ValueError, r"head 2 \(`sin`\).*\(4,\)"),
     "z no tensor": ({"heads": [lambda y: 1.0]}, TypeError, "head 1 .*returned a float"),
     "z complex": ({"heads": [lambda y: y.sum() * 1j]}, TypeError, "head 1 .*complex128"),
     "no heads": ({"heads": []}, ValueError, "`heads` is empty"),
     "one head": ({"heads": torch.sum}, TypeError, "`heads` is a .*list"),
+    "one head of layers": (
+        {"heads": torch.nn.Sequential(torch.nn.Flatten(0), torch.nn.Flatten(0))},
+        TypeError,
+        r"`heads` is a Sequential. Give a list of heads, such as \[g\]",
+    ),
+    "heads by name": ({"heads": {"sum": torch.sum}}, TypeError, "`heads` is a dict. Give a list"),
+    "heads a text": ({"heads": "sum"}, TypeError, "`heads` is a str. Give a list"),
+    "head a number": ({"heads": [torch.sum, 3]}, TypeError, r"head 2 is 3, .*g\(y\) or g\(y, x\)"),
+    "f a number": ({"f": 3}, TypeError, "`f` is 3, which cannot be called. Give a function"),
+    "f changes x": ({"f": doubling}, ValueError, r"`f` changes `x` in place.* x\.clone\(\)"),
     "path misspelt": ({"path": "reues"}, ValueError, "`path` .*Did you mean reuse.*retain_graph"),
     "path unknown": ({"path": "zzz"}, ValueError, "`path` is 'zzz'. Allowed: recompute"),
     "path a list": ({"path": ["reuse"]}, ValueError, "`path` .*Allowed"),

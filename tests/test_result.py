@@ -63,6 +63,12 @@ def changed(**changes: Any) -> str:
     return json.dumps(json.loads(every_field().to_json()) | changes)
 
 
+def without_schema(**changes: Any) -> str:
+    plain = json.loads(every_field().to_json())
+    del plain["schema"]
+    return json.dumps(plain | changes)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -75,6 +81,11 @@ def changed(**changes: Any) -> str:
         "[" * 100_000,
         changed(schema=2),
         changed(schema=None),
+        changed(schema=True),
+        without_schema(),
+        without_schema(schema_version=1),
+        changed(paths={}),
+        changed(heads={}),
         changed(status="finished"),
         changed(unknown=1),
         changed(experiment=[]),
@@ -93,6 +104,44 @@ def changed(**changes: Any) -> str:
 def test_other_text_is_refused(text: str | bytes) -> None:
     with pytest.raises(ValueError):
         Result.from_json(text)
+
+
+COUNTS = (
+    "paths/reuse/forward_passes",
+    "paths/reuse/backward_passes",
+    "paths/reuse/forward_mode_passes",
+    "paths/reuse/saved_bytes",
+    "paths/reuse/peak_memory_bytes",
+    "function/outputs",
+    "environment/threads",
+    "heads/log/exact_gradient/shape/0",
+)
+NUMBERS = (
+    "heads/log/value",
+    "heads/log/error/reuse",
+    "heads/log/gradient/reuse/0",
+    "heads/log/exact_gradient/norm",
+    "function/exact_value",
+    "paths/reuse/seconds/runs/0",
+    "jacobian/spectral_norm",
+)
+
+
+@pytest.mark.parametrize(
+    "place, value",
+    [(place, value) for place in COUNTS for value in (-1, True, 1.5, "1")]
+    + [(place, value) for place in NUMBERS for value in (True, "0.5", "inf")],
+)
+def test_number_of_another_kind_is_refused(place: str, value: Any) -> None:
+    plain = inner = json.loads(every_field().to_json())
+    *way, last = (int(key) if key.isdigit() else key for key in place.split("/"))
+    for key in way:
+        inner = inner[key]
+    inner[last], before = value, inner[last]
+    with pytest.raises(ValueError):
+        Result.from_json(json.dumps(plain))
+    inner[last] = before
+    assert Result.from_json(json.dumps(plain)) == every_field()
 
 
 @given(st.integers(0, len(every_field().to_json()) - 2))

@@ -1,7 +1,6 @@
 import math
 import re
-import subprocess
-import sys
+from typing import Any
 
 import pytest
 
@@ -12,14 +11,6 @@ from tests.results import NOTHING_YET, good, head, inaccurate, real, result, tim
 
 RIGHT = head({"recompute": 0.0, "reuse": 2e-12}, {"recompute": 3e-13, "reuse": 4e-13})
 ALONE = head({"reuse": None}, {"reuse": 4e-13})
-
-
-def test_nothing_that_reads_a_result_imports_torch() -> None:
-    code = (
-        "import sys, explorer.sentences, explorer.figures, explorer.tables, explorer.export\n"
-        "sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 # The sentence on the whole.
@@ -122,14 +113,42 @@ def test_half_the_digits_are_right(dtype: str) -> None:
 
 
 def test_a_gradient_that_is_not_finite_where_the_truth_is_counts_as_wrong() -> None:
+    right = {"recompute": 3e-13, "retain_graph": 3e-13}
+    why = f"Why: {Experiment().described.inaccuracy}. What to do: take those of"
+    paths = {**dict.fromkeys(right, timed(1.0)), "reuse": timed(1.0)}
     broken = head(
-        {"recompute": 0.0, "reuse": math.nan}, {"recompute": None, "reuse": None},
-        gradient={"recompute": (1.0,), "reuse": (math.inf,)}, exact_gradient=None,
-        domain="The gradient of square is not finite at this y, though its value is.",
+        {**dict.fromkeys(right, 0.0), "reuse": math.nan}, {**right, "reuse": math.nan},
+        gradient={**dict.fromkeys(right, (2.0,)), "reuse": (math.inf,)},
     )  # fmt: skip
-    seen = result(dict(good().paths), {"square": broken})
+    seen = result(paths, {"square": broken})
     assert sentences.wrong_paths(seen) == {"reuse"}
-    assert sentences.judgement(seen, "square", "recompute") == "not finite"
+    assert sentences.judgement(seen, "square", "reuse") == "wrong"
+    assert sentences.judgement(seen, "square", "recompute") == "right"
+    assert sentences.verdict(seen, "square") == (
+        "reuse gives no finite gradient; the others agree to the last digit, and recompute and "
+        "retain_graph are right, 3e-13 from the exact value (closed form). "
+        f"{why} recompute and retain_graph."
+    )
+    assert "reuse gives wrong gradients in float64, and is not ranked" in sentences.summary(seen)
+    two = broken.model_copy(update={"gradient": {"recompute": (math.nan,), "reuse": (2.0,)}})
+    other = two.model_copy(update={"error": {"recompute": math.nan, "reuse": 4e-13}})
+    assert sentences.verdict(result(dict(good().paths), {"square": other}), "square") == (
+        "recompute gives no finite gradient; reuse is right, 4e-13 from the exact value "
+        f"(closed form). {why} reuse."
+    )
+
+
+def test_no_finite_gradient_at_all_where_the_truth_is_finite() -> None:
+    nan = {"recompute": math.nan, "reuse": math.nan}
+    broken = head(nan, nan, gradient=dict.fromkeys(nan, (math.inf,)))
+    seen = result(dict(good().paths), {"square": broken}, dtype="float32")
+    assert sentences.wrong_paths(seen) == set(nan)
+    assert sentences.verdict(seen, "square").startswith(
+        "recompute and reuse give no finite gradient. Why: "
+    )
+    assert sentences.summary(seen) == (
+        "recompute and reuse give wrong gradients in float32, and are not ranked: use float64."
+    )
 
 
 def test_an_overflowing_head_is_no_path_s_fault() -> None:
@@ -142,9 +161,34 @@ def test_an_overflowing_head_is_no_path_s_fault() -> None:
     assert not sentences.wrong_paths(seen)
     assert sentences.verdict(seen, "exp") == domain
     assert sentences.summary(seen) == (
-        f"{sentences.summary(good())[:-1]}; "
-        "exp is left out: it has no finite value or gradient here."
+        f"{sentences.summary(good())[:-1]}; exp is left out: it has no finite value here."
     )
+
+
+LEFT_OUT: dict[str, dict[str, Any]] = {
+    "log": {"value": math.nan, "error": 0.5},  # 1/y is finite where log y is not
+    "sqrt": {"value": math.nan, "gradient": math.nan},
+    "exp": {"value": 4.0, "gradient": math.inf},
+}
+
+
+def test_a_head_that_is_left_out_is_left_out_of_every_judgement() -> None:
+    heads = {"square": RIGHT}
+    for name, given in LEFT_OUT.items():
+        each = dict.fromkeys(("recompute", "reuse"), given.get("error", math.nan))
+        gradient = dict.fromkeys(each, (given.get("gradient", 2.0),))
+        heads[name] = head(
+            each, each, value=given["value"], gradient=gradient, domain="Not here."
+        )  # fmt: skip
+    seen = result(dict(good().paths), heads)
+    assert not sentences.wrong_paths(seen)
+    assert sentences.summary(seen) == (
+        f"{sentences.summary(good())[:-1]}; log and sqrt are left out: they have no finite value "
+        "here; exp is left out: it has no finite gradient here."
+    )
+    for name in LEFT_OUT:
+        assert sentences.verdict(seen, name) == "Not here."
+        assert {sentences.judgement(seen, name, path) for path in seen.paths} == {"left out"}
 
 
 def test_a_result_without_a_usable_head() -> None:
@@ -247,6 +291,19 @@ def test_agreement_is_not_accuracy() -> None:
     )
 
 
+def test_paths_that_are_right_do_not_disagree() -> None:
+    # Each error is below the limit of 3.45e-4, the difference of the two is not.
+    square = head({"recompute": 0.0, "reuse": 3.52e-4}, {"recompute": 1e-4, "reuse": 2.52e-4})
+    seen = result(dict(good().paths), {"square": square}, dtype="float32")
+    assert sentences.verdict(seen, "square") == (
+        "the paths agree to 0.04%, and both are right, 0.03% from the exact value (closed form)."
+    )
+    assert "both paths agree to 0.04%, and are 0.03% from" in sentences.summary(seen)
+    unknown = square.model_copy(update={"error": {"recompute": None, "reuse": None}})
+    seen = result(dict(good().paths), {"square": unknown}, dtype="float32")
+    assert sentences.verdict(seen, "square").startswith("the paths disagree by 0.04%: ")
+
+
 def test_naive_paths_that_differ_keep_their_names() -> None:
     error = {"recompute": 0.01, "retain_graph": 0.02, "reuse": 0.03}
     seen = result(
@@ -287,3 +344,31 @@ def test_notes_repeat_warnings_and_what_ended_early() -> None:
         "recompute was timed once: the spread is not known.",
         "Spectral norms: left out: 3 s.",
     ]
+
+
+NORMS = "The spectral norms are of the dy/dx that was computed"
+
+
+def test_norms_of_a_wrong_jacobian_are_noted() -> None:
+    assert sum(note.startswith(NORMS) for note in sentences.notes(inaccurate())) == 1
+    assert not any(note.startswith(NORMS) for note in sentences.notes(good()))
+
+
+@pytest.mark.parametrize(
+    "errors, noted",
+    [
+        ({"recompute": 0.1, "reuse": 1e-13}, False),  # reuse formed it, and is right
+        ({"recompute": 1e-13, "reuse": 0.1}, True),
+        ({"recompute": 0.1, "retain_graph": 1e-13}, False),
+        ({"recompute": 0.1, "retain_graph": 0.1}, True),
+    ],
+)
+def test_norms_are_as_right_as_the_path_that_formed_them(
+    errors: dict[str, float], noted: bool
+) -> None:
+    paths = {name: timed(1.0, 1.0) for name in errors}
+    square = head(dict.fromkeys(errors, 0.0), errors)
+    seen = result(paths, {"square": square})
+    assert any(note.startswith(NORMS) for note in sentences.notes(seen)) == noted
+    none = result(paths, {"square": square}, jacobian=NOTHING_YET)
+    assert not any(note.startswith(NORMS) for note in sentences.notes(none))
