@@ -1,5 +1,15 @@
-"""`python -m explorer` is the `explorer` command."""
+"""The `explorer` command, also as `python -m explorer`."""
 
-from explorer.cli import main
+from explorer import signals
 
-main()
+
+def main() -> None:
+    """Runs the command line; the signals are handled first, since the rest takes a while."""
+    signals.handle(signals.end_cancelled)
+    from explorer.cli import cli
+
+    cli(prog_name="explorer")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,16 +6,18 @@ that the help opens at once.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from explorer import signals
 from explorer.events import Cancelled, Done, Ending, Failed, Progress, Queued
 from explorer.experiment import DEFAULT_FUNCTION, Experiment, InvalidExperiment, table
 from explorer.fields import Field, shown, suggestion
@@ -24,7 +26,7 @@ from explorer.heads import HEADS
 from explorer.planning import PATHS
 from explorer.result import Result
 
-DONE, FAILED, BAD_INPUT, CANCELLED = 0, 1, 2, 130
+DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -125,9 +127,11 @@ def _help(field: Field) -> str:
     if field.name == "size":  # its range and default are the function's
         return "Size of the problem; see `explorer list`."
     text = f"{field.help[0].upper()}{field.help[1:]}: {field.allowed}"
+    default = field.text(field.default) or field.empty
     if field.name in _MANY:
         text += "; may be given several times"
-    return f"{text}.  [default: {field.text(field.default) or field.empty}]"
+        default = " ".join(f"{_option(field.name)} {name}" for name in field.default)
+    return f"{text}.  [default: {default}]"
 
 
 @cli.command()
@@ -152,7 +156,7 @@ def run(
         experiment = _experiment(values, parameters)
         for option, file in (("--json", json_file), ("--html", html_file)):
             if file is not None:
-                _require_place(option, Path(file))
+                _require_place(option, file)
     except InvalidExperiment as error:
         _refuse(error.problems)
     ending = _follow(Worker().submit(experiment, full=full))
@@ -177,7 +181,7 @@ def _exit_code(ending: Ending) -> int:
     if isinstance(ending, Done):
         return DONE
     if isinstance(ending, Cancelled):
-        return CANCELLED
+        return signals.CANCELLED
     return BAD_INPUT if ending.kind == "refused" else FAILED
 
 
@@ -212,23 +216,38 @@ def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experim
 _SHARED = frozenset(field.name for field in _shared_fields())
 
 
-def _require_place(option: str, file: Path) -> None:
+def _require_place(option: str, file: str) -> None:
     """Raises InvalidExperiment unless a file can be written there: before the run, not after."""
-    import os
-
-    folder = file.parent
+    path = Path(file)
     problem = ""
     try:
-        if file.is_dir():
-            problem = f"{file} is a folder. Give the name of a file."
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.lstat()  # refuses a name that is too long
+        folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+        if path.is_dir():
+            problem = f"{path} is a folder. Give the name of a file."
+        elif path.exists() and not path.is_file():  # a pipe or a terminal
+            if not os.access(path, os.W_OK):
+                problem = f"{path} cannot be written to. Choose another."
         elif not folder.is_dir():
             problem = f"The folder {folder} does not exist. Make it first, or choose another."
-        elif not os.access(folder, os.W_OK | os.X_OK):
+        elif not _takes_files(folder):
             problem = f"The folder {folder} cannot be written to. Choose another."
-    except OSError as error:  # a name that is too long
-        problem = f"{shown(str(file))} cannot be a file: {error.strerror}."
+    except OSError as error:
+        problem = f"{shown(file)} cannot be a file: {error.strerror}."
     if problem:
         raise InvalidExperiment({option.removeprefix("--"): problem})
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether a file can be made there. Its permissions do not tell: root has them all."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _refuse(problems: Mapping[str, str]) -> NoReturn:
@@ -256,7 +275,7 @@ def _follow(run: Any) -> Ending:
     )
     start = time.monotonic()
     with (
-        _cancelled_by_signals(run),
+        signals.handled(lambda number, frame: run.cancel()),
         Bar(*columns, console=Console(stderr=True), transient=True) as bar,
     ):
         task = bar.add_task("starting", total=None, left="")
@@ -275,20 +294,6 @@ def _follow(run: Any) -> Ending:
             elif isinstance(event, Ending):
                 return event
     raise AssertionError("a run's events end with an Ending")
-
-
-@contextmanager
-def _cancelled_by_signals(run: Any) -> Iterator[None]:
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {
-        name: signal.signal(getattr(signal, name), lambda number, frame: run.cancel())
-        for name in names  # Windows has no SIGHUP
-    }
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
 
 
 def _print(result: Result) -> None:
@@ -318,18 +323,22 @@ def _print(result: Result) -> None:
 
 def _write(result: Result, json_file: str | None, html_file: str | None) -> str:
     """Writes the files that were asked for; returns what went wrong, as a sentence, or ""."""
+    if json_file is None and html_file is None:
+        return ""
     from explorer.export import to_html, write_text
 
+    texts = []
+    if json_file is not None:
+        texts.append((json_file, result.to_json() + "\n"))
+    if html_file is not None:
+        texts.append((html_file, to_html(result)))
     try:
-        if json_file is not None:
-            write_text(Path(json_file), result.to_json() + "\n")
-        if html_file is not None:
-            write_text(Path(html_file), to_html(result))
+        # In here a signal is an exception, so that no half of a file stays beside it.
+        with signals.handled(signal.default_int_handler):
+            for file, text in texts:
+                write_text(file, text)
     except OSError as error:
         return str(error)
+    except KeyboardInterrupt:
+        signals.end_cancelled(signal.SIGINT, None)
     return ""
-
-
-def main() -> None:
-    """The entry point of the `explorer` command."""
-    cli(prog_name="explorer")

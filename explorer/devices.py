@@ -9,6 +9,7 @@ import torch
 
 from explorer.events import Device
 from explorer.experiment import InvalidExperiment
+from explorer.fields import shown
 
 
 def devices() -> tuple[Device, ...]:
@@ -41,9 +42,8 @@ def require(device: str) -> None:
     names = [found.name for found in devices()]
     # torch takes "cuda" for the first of them.
     if device not in names and f"{device}:0" not in names:
-        raise InvalidExperiment(
-            {"device": f"Device {device!r} is not on this machine. Allowed: {', '.join(names)}."}
-        )
+        problem = f"Device {shown(device)} is not on this machine. Allowed: {', '.join(names)}."
+        raise InvalidExperiment({"device": problem})
 
 
 def _cpu() -> str:

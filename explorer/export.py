@@ -27,12 +27,14 @@ def write_text(path: str | Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; the message says which file and why.
     """
-    target = Path(path).resolve()  # a link stays a link
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"Cannot write {path}: there is no folder {target.parent}.")
+    path = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays a link
     try:
-        if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
+        if path.exists() and not path.is_file():
+            # Not the target: that of /dev/stdout has no name that could be opened.
+            path.write_text(text, encoding="utf-8")
+        elif not target.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {target.parent}")
         else:
             _replace(target, text)
     except OSError as error:
@@ -40,7 +42,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def _replace(target: Path, text: str) -> None:
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    beside = target.with_name(f".explorer-{secrets.token_hex(4)}.part")
     try:
         with beside.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)

@@ -15,12 +15,16 @@ import signal
 import socket
 import sys
 import threading
+import time
 import webbrowser
 from pathlib import Path
 from typing import Any
 
+from explorer import signals
+
 DEFAULT_PORT = 8866
 PORTS_TRIED = 50
+PATIENCE = 120.0  # seconds that a kernel lives without a browser; a starting page has none yet
 STOPPED, REFUSED = 0, 2
 
 _APP = Path(__file__).parent / "app"
@@ -55,11 +59,8 @@ def serve_app(ip: str, port: int | None, open_browser: bool) -> int:
     except AddressError as error:
         print(error, file=sys.stderr)
         return REFUSED
-    try:
-        voila = _voila(sockets)
-        asyncio.run(_run(voila, links(ip, sockets[0].getsockname()[1]), open_browser))
-    except KeyboardInterrupt:  # before the signals are handled: nothing to clean up yet
-        pass
+    voila = _voila(sockets)
+    asyncio.run(_run(voila, links(ip, sockets[0].getsockname()[1]), open_browser))
     return STOPPED
 
 
@@ -157,20 +158,35 @@ async def _run(voila: Any, addresses: list[str], open_browser: bool) -> None:
     print("Ctrl-C stops it.", flush=True)
     if open_browser:
         threading.Thread(target=webbrowser.open, args=addresses[:1], daemon=True).start()
+    kernels = voila.kernel_manager
+    abandoned = asyncio.create_task(_end_abandoned(kernels, PATIENCE, PATIENCE / 20))
     await stopped.wait()
+    abandoned.cancel()
     await voila.close()
+
+
+async def _end_abandoned(kernels: Any, patience: float, interval: float) -> None:
+    """Ends every kernel without a browser for so many seconds, looking once in an interval.
+
+    A browser that is killed, or a phone that is gone, says no word. Jupyter's own culling asks how
+    long a kernel was idle, which it never is while a run goes.
+    """
+    alone: dict[str, float] = {}  # since when, by the kernel's id
+    while True:
+        now = time.monotonic()
+        seen = [one["id"] for one in kernels.list_kernels() if not one["connections"]]
+        alone = {kernel: alone.get(kernel, now) for kernel in seen}
+        late = [kernel for kernel, since in alone.items() if now - since >= patience]
+        # One that meanwhile ended by itself is no fault, and one that stays is tried again.
+        await asyncio.gather(*map(kernels.shutdown_kernel, late), return_exceptions=True)
+        await asyncio.sleep(interval)
 
 
 def _stopped() -> asyncio.Event:
     """An event that the signals set; further ones change nothing."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has no SIGHUP
-            signal.signal(
-                getattr(signal, name),
-                lambda number, frame: loop.call_soon_threadsafe(event.set),
-            )
+    signals.handle(lambda number, frame: loop.call_soon_threadsafe(event.set))
     return event
 
 
@@ -252,11 +268,6 @@ def _settings(kernel_specs: type) -> dict[str, dict[str, Any]]:
                 "@voila-dashboards/widgets-manager8",
                 "jupyterlab-plotly",
             ],
-        },
-        "MappingKernelManager": {
-            # For tabs that vanish without a word, as on a phone. An open page keeps its kernel.
-            "cull_interval": 60,
-            "cull_idle_timeout": 600,
         },
         "KernelManager": {"shutdown_wait_time": 2.0},
         # A kernel started afresh knows nothing of its page: let it stay dead, and say so soon.

@@ -8,6 +8,7 @@ dies, however it dies, so that a ticket never outlives its holder.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,16 +21,43 @@ _POLL = 0.05  # seconds between two looks at the queue
 
 
 def folder() -> Path:
-    """Where the tickets lie: one folder for all users of the machine, if they can share one."""
-    shared = Path(tempfile.gettempdir()) / "explorer-queue"
-    with suppress(OSError):
-        shared.mkdir(exist_ok=True)
-        shared.chmod(0o777)  # another user's mkdir leaves it so, and ours fails harmlessly
-    if os.access(shared, os.R_OK | os.W_OK | os.X_OK):
+    """Where the tickets lie: one folder for all users of the machine, if they can share one.
+
+    Raises:
+        RuntimeError: there is none that can be used; the message says what to do.
+    """
+    place = Path(tempfile.gettempdir())
+    shared, own = place / "explorer-queue", place / f"explorer-queue-{_user()}"
+    if _owner(shared, 0o777) is not None and os.access(shared, os.R_OK | os.W_OK | os.X_OK):
         return shared
-    own = Path(tempfile.gettempdir()) / f"explorer-queue-{os.getuid()}"
-    own.mkdir(exist_ok=True)
-    return own
+    if _owner(own, 0o700) == _user():
+        return own
+    raise RuntimeError(
+        f"The queue has no place: neither {shared} nor {own} is a folder that may be used. "
+        "Remove them, or set TMPDIR to a folder of your own."
+    )
+
+
+def _owner(folder: Path, mode: int) -> int | None:
+    """Whose folder it is; made, with this mode, if nothing is there; None for what is no folder.
+
+    Anyone can put a link there, which leads to what is no business of ours: it is not followed.
+    """
+    try:
+        with suppress(FileExistsError):
+            folder.mkdir()
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            return None
+        if found.st_uid == _user():
+            folder.chmod(mode)  # mkdir leaves out what the umask names
+    except OSError:
+        return None
+    return found.st_uid
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0  # as lstat says on Windows
 
 
 @contextmanager

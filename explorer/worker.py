@@ -51,6 +51,23 @@ def _context() -> Any:
     return context
 
 
+def _start_fork_server() -> None:
+    """Starts it, or does nothing if it runs; torch is imported while the caller goes on.
+
+    A terminal sends Ctrl-C to every process. The fork server ignores it, but only once torch is
+    imported; until then the signal is blocked, as it inherits from the thread that starts it.
+    """
+    from multiprocessing import forkserver, resource_tracker  # absent where spawn is used
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        resource_tracker.ensure_running()  # else the start below starts this, and unblocks
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker:
     """Runs experiments, each in a process of its own; any number of them may be submitted.
 
@@ -62,9 +79,7 @@ class Worker:
         self._memory_limit = memory_limit
         self._context = _context()
         if self._context.get_start_method() == "forkserver":
-            from multiprocessing.forkserver import ensure_running  # absent where spawn is used
-
-            ensure_running()  # returns at once: torch is imported while the caller goes on
+            _start_fork_server()
 
     def submit(self, experiment: Experiment, *, full: bool = False) -> Run:
         """The experiment, to be run as its events are asked for.
@@ -123,7 +138,10 @@ class Run:
                 return
         if self._problem is not None:
             what = f"{type(self._problem).__name__}: {self._problem}"
-            yield Failed("crash", f"The run could not be started. {what}", {})
+            # A signal to all processes, on which the reader cancels, may end the fork server too.
+            cancelled = self._cancelled.is_set()
+            message = f"The run could not be started. {what}"
+            yield Cancelled(None) if cancelled else Failed("crash", message, {})
             return
         result: Result | None = None
         beat: Progress | Queued = Progress("starting", None)
@@ -203,15 +221,24 @@ def _died(code: int | None, result: Result | None) -> Failed:
 
 def _child(connection: Connection, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who then cancels
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked in the fork server
     _end_with_parent(connection)
+
+    def send(event: Event) -> None:
+        try:
+            connection.send(event)
+        except OSError:  # no one reads any more, and no one is to be told
+            os._exit(1)
+
     try:
-        work(connection.send, *arguments)
+        work(send, *arguments)
     except InvalidExperiment as error:
-        connection.send(Failed("invalid", str(error), error.problems))
+        send(Failed("invalid", str(error), error.problems))
     except MemoryError:
-        connection.send(_out_of_memory())
+        send(_out_of_memory())
     except Exception as error:
-        connection.send(_failed(error))
+        send(_failed(error))
 
 
 def _experiment(

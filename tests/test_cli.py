@@ -1,24 +1,28 @@
 """The command line: what it prints where, and the exit code it ends with."""
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 from importlib.metadata import distributions, version
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 
 import explorer
+from explorer import sentences, signals
 from explorer.cli import cli
 from explorer.experiment import table
+from explorer.fields import shown
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
 from explorer.planning import PATHS
-from tests.work import soon
+from explorer.tables import tables
+from tests.work import handles, session, soon
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 SMALL = ("run", "--size", "20", "--repeats", "2")
@@ -41,12 +45,21 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 # Good input.
 
 
-def test_run_prints_the_result_and_ends_with_0() -> None:
-    result = invoke(*SMALL)
-    assert result.exit_code == 0, result.output
-    assert "both" in result.stdout or "agree" in result.stdout
-    for name in (*PATHS, "square", "sqrt"):
-        assert name in result.stdout
+def test_run_prints_the_sentence_the_verdicts_and_the_tables(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    done = invoke(*SMALL, "--json", str(file))
+    assert done.exit_code == 0, done.output
+    result = explorer.Result.from_json(file.read_text())
+    lines = done.stdout.splitlines()
+    verdicts = [f"{name}: {sentences.verdict(result, name)}" for name in ("square", "sqrt")]
+    assert lines[:3] == [sentences.summary(result), *verdicts]
+    for each in tables(result).values():
+        assert any(line.strip() == each.title for line in lines)
+        for row in each.rows:
+            assert any(all(cell in line for cell in row) for line in lines)
+    y, dy = 19 + math.cos(20), -20 * math.sin(20)  # the closed form at n = 20
+    for gradient in (2 * y * dy, dy / (2 * math.sqrt(y))):
+        assert f"{gradient:.9g}" in done.stdout
 
 
 def test_progress_goes_to_standard_error_and_the_result_to_standard_output() -> None:
@@ -94,6 +107,16 @@ def test_full_lists_every_entry(tmp_path: Path, full: bool) -> None:
     assert invoke(*arguments, *(["--full"] if full else [])).exit_code == 0
     gradient = json.loads(file.read_text())["heads"]["mean"]["gradient"]["reuse"]
     assert len(gradient) == 20 if full else gradient["shape"] == [20]
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout on this system")
+def test_json_to_a_pipe_comes_before_the_tables() -> None:
+    process = start(*SMALL, "--json", "/dev/stdout")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    written, end = json.JSONDecoder().raw_decode(out)
+    result = explorer.Result.from_json(json.dumps(written))
+    assert out[end:].strip().startswith(sentences.summary(result))
 
 
 def test_html_is_a_page_of_its_own(tmp_path: Path) -> None:
@@ -150,6 +173,8 @@ def test_help_of_run_names_every_field_and_what_is_allowed() -> None:
         assert f"--{name}" in said
         if name != "size":
             assert table()[name].allowed in said
+    assert "[default: --head square --head sqrt]" in said  # as they are given
+    assert "[default: --path recompute --path retain_graph --path reuse]" in said
 
 
 def test_the_real_command_opens_its_help_without_torch() -> None:
@@ -195,6 +220,8 @@ BAD: dict[str, tuple[list[str], list[str]]] = {
     "json empty": (["--json", ""], ["--json: . is a folder."]),
     "json too long": (["--json", "a" * 300], ["--json: aaa", "cannot be a file"]),
 }
+if sys.platform == "linux":  # where not even root can make a file
+    BAD["json nowhere"] = (["--json", "/proc/r.json"], ["--json: The folder /proc cannot be"])
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -218,10 +245,12 @@ def test_misspelt_option_names_the_nearest() -> None:
     assert "--size" in invoke("run", "--sise", "3").stderr.partition("Error: ")[2]
 
 
-def test_device_that_is_not_there_is_bad_input() -> None:
-    result = invoke(*SMALL, "--device", "cuda:99")
+@pytest.mark.parametrize("device", ["hpu", "cuda:99"])
+def test_device_that_is_not_there_is_bad_input(device: str) -> None:
+    result = invoke(*SMALL, "--device", device)
     assert result.exit_code == 2
-    assert "--device: Device 'cuda:99' is not on this machine. Allowed: cpu" in result.stderr
+    told = f"--device: Device {shown(device)} is not on this machine. Allowed: cpu"
+    assert told in result.stderr and "'hpu'" not in told
 
 
 def test_bad_input_of_the_real_command() -> None:
@@ -247,28 +276,50 @@ def test_file_that_was_there_stays_when_the_run_is_refused(tmp_path: Path) -> No
 # Signals.
 
 
-@posix
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_signal_in_mid_run_cancels_it_with_130(name: str, tmp_path: Path) -> None:
-    import psutil
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says there when the command begins")
+@pytest.mark.parametrize("seconds", [0, 0.05, 0.15, 0.3, 0.6, 1.0, 1.6])
+def test_interrupt_at_any_moment_is_a_clean_cancel(seconds: float) -> None:
+    process = start("run", "--size", "1000", "--path", "recompute")
+    assert soon(lambda: handles(process.pid, signal.SIGTERM), 60)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (out, err.strip()) == ("", "Cancelled.")
+    assert soon(lambda: not session(process.pid), 60)
 
+
+@posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_signal_in_mid_run_leaves_no_process_and_no_file(name: str, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     process = start("run", "--size", "1000", "--path", "recompute", "--json", str(file))
-    family = psutil.Process(process.pid)
     # The fork server's child is the run itself, and it has come to its matrix exponential.
+    family = psutil.Process(process.pid)
     assert soon(lambda: any(each.cpu_times().user > 1 for each in grandchildren(family)), 60)
-    children = family.children(recursive=True)
-    os.killpg(process.pid, getattr(signal, name))  # as a terminal does
+    if name == "SIGKILL":  # which its children cannot be told of
+        process.kill()
+    else:
+        os.killpg(process.pid, getattr(signal, name))
     _, err = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert "Cancelled" in err and "Traceback" not in err
-    _, alive = psutil.wait_procs(children, timeout=10)
-    assert not alive
-    assert not file.exists()
+    assert process.returncode == (-signal.SIGKILL if name == "SIGKILL" else 130)
+    assert "Traceback" not in err and ("Cancelled." in err) == (name != "SIGKILL")
+    assert soon(lambda: not session(process.pid), 20)
+    assert not list(tmp_path.iterdir())
 
 
-def grandchildren(process: Any) -> list[Any]:
+def grandchildren(process: psutil.Process) -> list[psutil.Process]:
     return [each for child in process.children() for each in child.children()]
+
+
+def test_signal_while_a_file_is_written_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(signals, "end_cancelled", lambda number, frame: sys.exit(130))
+    assert invoke(*SMALL, "--json", str(tmp_path / "r.json")).exit_code == 130
+    assert not list(tmp_path.iterdir())
 
 
 def test_signals_are_as_they_were_after_a_run() -> None:

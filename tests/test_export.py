@@ -102,6 +102,22 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert read == ["text"]
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no /dev/fd on this system")
+def test_a_pipe_without_a_name_is_written_to() -> None:
+    reader, writer = os.pipe()  # as of `>(wc -c)`, or of /dev/stdout before a `|`
+    write_text(f"/dev/fd/{writer}", "text")
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    os.close(writer)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pathconf")
+def test_a_name_as_long_as_names_may_be_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("a" * os.pathconf(tmp_path, "PC_NAME_MAX"))
+    write_text(path, "text")
+    assert path.read_text() == "text"
+
+
 # The page.
 
 

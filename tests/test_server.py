@@ -1,5 +1,6 @@
 """The two servers: where they listen, what they say, and that they leave no process behind."""
 
+import asyncio
 import os
 import re
 import signal
@@ -10,13 +11,17 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import psutil
 import pytest
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
 from explorer import server
+from tests.work import session
 
 # tornado leaves a socket that it could not bind to the garbage collector
 leaves_a_socket = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -136,13 +141,66 @@ def test_lab_says_that_it_cannot_write(
     assert "Change to a folder you can write to" in capsys.readouterr().err
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+def test_a_kernel_without_a_browser_is_ended() -> None:
+    async def scenario() -> None:
+        kernels = AsyncMappingKernelManager()
+        alone, visited = [await kernels.start_kernel() for _ in range(2)]
+        kernels.notify_connect(visited)
+        ending = asyncio.create_task(server._end_abandoned(kernels, patience=0.2, interval=0.02))
+        await until(lambda: alone not in kernels)
+        assert visited in kernels
+        another = await kernels.start_kernel()  # its end is later than several looks at the other
+        await until(lambda: another not in kernels)
+        assert visited in kernels
+        kernels.notify_disconnect(visited)
+        await until(lambda: visited not in kernels)
+        ending.cancel()
+        await kernels.shutdown_all()
+
+    asyncio.run(scenario())
+
+
+def test_a_browser_that_comes_back_begins_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kernels:
+        """One kernel, looked at once in a second, with a browser at the third look."""
+
+        now = 0
+        ended: ClassVar[list[int]] = []
+
+        def list_kernels(self) -> list[dict[str, object]]:
+            self.now += 1
+            return [{"id": "one", "connections": int(self.now == 3)}]
+
+        async def shutdown_kernel(self, kernel: str) -> None:
+            self.ended.append(self.now)
+
+    async def scenario() -> None:
+        ending = asyncio.create_task(server._end_abandoned(kernels, patience=2, interval=0))
+        await until(lambda: bool(kernels.ended))
+        ending.cancel()
+
+    kernels = Kernels()
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: kernels.now))
+    asyncio.run(scenario())
+    assert kernels.ended[0] == 6
+
+
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[tuple[psutil.Popen, str]]:
-    """A server started from another folder, and its link."""
-    code = (
-        f"import sys; sys.path.insert(0, {str(CHECKOUT)!r})\n"
-        "from explorer.server import serve_app; sys.exit(serve_app('127.0.0.1', 0, False))"
-    )
+def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[psutil.Popen, str]]:
+    """A server started from another folder, and its link; a parameter is code that it runs."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(CHECKOUT)!r})
+from explorer import server
+{getattr(request, "param", "")}
+sys.exit(server.serve_app('127.0.0.1', 0, False))
+"""
     process = psutil.Popen(
         [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True
     )
@@ -157,21 +215,60 @@ def running(tmp_path: Path) -> Iterator[tuple[psutil.Popen, str]]:
         process.stdout.close()
 
 
+LONG = "?size=2000&paths=recompute"
+
+
+@contextmanager
+def run_in_mid_work(running: tuple[psutil.Popen, str]) -> Iterator[list[psutil.Process]]:
+    """Opens a page, waits until its run computes; the kernel first, then all that it started."""
+    process, link = running
+
+    def computes() -> bool:
+        """Whether a child of the kernel's fork server is in its matrix exponential."""
+        with suppress(psutil.NoSuchProcess):
+            started = [each for kernel in process.children() for each in kernel.children()]
+            runs = [run for each in started for run in each.children()]
+            return any(run.cpu_times().user > 1 for run in runs)
+        return False
+
+    with urllib.request.urlopen(link + LONG):  # the page comes bit by bit
+        assert poll(computes, 60)
+        (kernel,) = process.children()
+        yield [kernel, *kernel.children(recursive=True)]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_server_leaves_no_process(
     running: tuple[psutil.Popen, str], how: signal.Signals
 ) -> None:
-    process, link = running
-    page = urllib.request.urlopen(link)  # Voila starts a kernel and sends the page bit by bit
-    assert poll(lambda: bool(process.children()))
-    kernels = process.children(recursive=True)
-
-    process.send_signal(how)
-    assert process.wait(20) == (server.STOPPED if how == signal.SIGTERM else -how)
-    _, alive = psutil.wait_procs(kernels, timeout=20)
-    page.close()
+    process, _ = running
+    with run_in_mid_work(running) as family:
+        process.send_signal(how)
+        assert process.wait(20) == (server.STOPPED if how == signal.SIGTERM else -how)
+        _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+def test_a_killed_kernel_leaves_no_process(running: tuple[psutil.Popen, str]) -> None:
+    with run_in_mid_work(running) as family:
+        family[0].kill()
+        _, alive = psutil.wait_procs(family, timeout=20)
+    assert alive == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no sessions")
+@pytest.mark.parametrize("running", ["server.PATIENCE = 5.0"], indirect=True)
+def test_a_page_that_no_browser_holds_leaves_no_process(
+    running: tuple[psutil.Popen, str],
+) -> None:
+    process, link = running
+    with urllib.request.urlopen(link + LONG):
+        assert poll(lambda: bool(process.children()))
+        (kernel,) = process.children()
+        assert poll(lambda: not session(kernel.pid), 60)
+    assert process.is_running()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")

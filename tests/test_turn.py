@@ -1,5 +1,7 @@
 """One measurement at a time on a machine, in the order in which they came."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,63 @@ def test_turn_ends_with_an_error_in_the_block() -> None:
         raise ZeroDivisionError
     with turn.turn(lambda place: pytest.fail("no one else is there")):
         pass
+
+
+# The folder of the queue.
+
+posix = pytest.mark.skipif(os.name != "posix", reason="folders have other permissions there")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for temporary files."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@posix
+def test_folder_is_open_to_all_users_whatever_the_umask(place: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        assert turn.folder() == place / "explorer-queue"
+    finally:
+        os.umask(before)
+    assert mode(place / "explorer-queue") == 0o777
+
+
+@posix
+def test_folder_of_another_user_is_shared_as_it_is(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = place / "explorer-queue"
+    shared.mkdir()
+    shared.chmod(0o775)
+    monkeypatch.setattr(os, "getuid", lambda: shared.stat().st_uid + 1)
+    assert turn.folder() == shared
+    assert mode(shared) == 0o775
+
+
+@posix
+def test_link_in_the_place_of_the_folder_is_not_followed(place: Path, tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir(0o700)
+    (place / "explorer-queue").symlink_to(private)
+    with turn.turn(lambda place: pytest.fail("no one else is there")):
+        assert turn.folder() == place / f"explorer-queue-{os.getuid()}"
+    assert mode(turn.folder()) == 0o700
+    assert mode(private) == 0o700 and not list(private.iterdir())
+
+
+@posix
+def test_no_folder_to_be_had_is_a_sentence(place: Path) -> None:
+    (place / "explorer-queue").touch()
+    (place / f"explorer-queue-{os.getuid()}").symlink_to(place)
+    with pytest.raises(RuntimeError, match=r"neither \S+ nor \S+ is a folder .* set TMPDIR"):
+        turn.folder()
+    assert len(list(place.iterdir())) == 2

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -105,16 +105,17 @@ def test_heartbeat_repeats_the_place_in_the_queue(tmp_path: Any) -> None:
 # Cancel.
 
 
-def test_cancel_ends_a_long_matrix_exponential_at_once() -> None:
-    run = Worker().submit(LONG)
+def test_cancel_ends_a_long_matrix_exponential_at_once(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    run = run_of(work.exponentiate, done)
     events = run.events()
-    until(events, "one forward pass")
-    time.sleep(0.3)  # into the exponential, which takes seconds
+    until(events, "exponential")
     (process,) = workers()
-    start = time.monotonic()
+    assert soon(lambda: process.cpu_times().user > 0.5, 60)  # it is in the exponential
     run.cancel()
-    assert list(events)[-1] == Cancelled(None)
-    assert soon(lambda: not process.is_running(), 1 - (time.monotonic() - start))
+    assert list(events) == [Cancelled(None)]
+    assert not process.is_running()
+    assert not done.exists(), "the exponential came to its end"
 
 
 def test_cancel_keeps_the_paths_that_had_finished() -> None:
@@ -140,6 +141,13 @@ def test_cancel_before_the_start_and_after_the_end() -> None:
     run.cancel()
     run.cancel()
     assert isinstance(ending, Done)
+
+
+def test_cancel_of_what_cannot_be_started_is_no_failure() -> None:
+    assert isinstance(last(run_of(lambda send: None)), Failed)  # now the fork server is up
+    run = run_of(lambda send: None)
+    run.cancel()
+    assert last(run) == Cancelled(None)
 
 
 def test_cancel_from_another_thread_and_while_queued(tmp_path: Any) -> None:
@@ -245,6 +253,77 @@ def test_events_survive_the_way_between_processes() -> None:
         Failed("crash", "m", {"a": "b"}),
     ):
         assert pickle.loads(pickle.dumps(event)) == event
+
+
+# Ctrl-C, which a terminal sends to all processes, is the parent's.
+
+INTERRUPTED = """
+import os, signal, threading
+from multiprocessing import forkserver
+from explorer.worker import Worker
+from tests.work import handles, soon
+
+def mask():
+    return signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+def make():
+    signal.pthread_sigmask(signal.SIG_SETMASK, {blocked})
+    before = mask()
+    made.append(Worker())
+    assert mask() == before, mask()
+
+made = []
+signal.signal(signal.SIGINT, lambda number, frame: None)  # which no other process inherits
+handler = signal.getsignal(signal.SIGINT)
+{make}
+assert signal.getsignal(signal.SIGINT) is handler
+# Python itself is up there, and would answer with a traceback; torch is not.
+assert soon(lambda: handles(forkserver._forkserver._forkserver_pid, signal.SIGINT))
+os.killpg(0, signal.SIGINT)
+print(made[0].devices()[0].name)
+"""
+
+
+IN_A_THREAD = "maker = threading.Thread(target=make); maker.start(); maker.join()"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says there when Python is up")
+@pytest.mark.parametrize("make, blocked", [("make()", "()"), (IN_A_THREAD, "{signal.SIGINT}")])
+def test_fork_server_is_deaf_to_interrupts_from_its_start(make: str, blocked: str) -> None:
+    code = INTERRUPTED.format(make=make, blocked=blocked)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "cpu\n", "")
+
+
+@posix
+def test_run_ignores_interrupts_and_blocks_none() -> None:
+    events = run_of(work.tell_of_interrupts).events()
+    assert [event.text for event in events if isinstance(event, Progress)] == [
+        "not blocked",
+        "True",
+    ]
+
+
+DESERTED = """
+from explorer import worker
+from explorer.events import Queued
+
+worker._end_with_parent = lambda connection: None  # which may come too late
+ours, theirs = worker._context().Pipe()
+ours.close()
+worker._child(theirs, lambda send: send(Queued(1)), ())
+"""
+
+
+def test_run_that_no_one_reads_ends_without_a_word() -> None:
+    done = subprocess.run([sys.executable, "-c", DESERTED], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
 # A parent that goes takes all of its processes along.

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,24 @@ def take_long(send: Send, remaining: float | None) -> None:
     time.sleep(60)
 
 
+def exponentiate(send: Send, done: Path) -> None:
+    """One matrix exponential of many seconds; a file tells that it came to its end."""
+    import torch
+
+    send(Progress("exponential", None))
+    torch.matrix_exp(torch.full((3000, 3000), 1e6, dtype=torch.float64))  # some 40 products
+    done.touch()
+    send(Done(every_field()))
+
+
+def tell_of_interrupts(send: Send) -> None:
+    """Tells in Progresses how this process takes Ctrl-C."""
+    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    send(Progress("blocked" if blocked else "not blocked", None))
+    send(Progress(str(signal.getsignal(signal.SIGINT) == signal.SIG_IGN), None))
+    send(Done(every_field()))
+
+
 def keep_the_interpreter(send: Send) -> None:
     """A computation that lets no other thread of its process run."""
     send(Progress("one forward pass", None))
@@ -100,6 +119,23 @@ def workers() -> list[psutil.Process]:
     """The processes of runs: the children of this process's fork server."""
     server: int | None = getattr(forkserver._forkserver, "_forkserver_pid")  # noqa: B009
     return psutil.Process(server).children(recursive=True) if server else []
+
+
+def session(leader: int) -> list[psutil.Process]:
+    """The processes of a session, which outlast the one that leads it."""
+    left = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                left.append(process)
+    return left
+
+
+def handles(process: int, number: int) -> bool:
+    """Whether a process has a handler for the signal; Linux only."""
+    status = Path(f"/proc/{process}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (number - 1) & 1)
 
 
 def soon(condition: Callable[[], object], seconds: float = 10) -> bool:

@@ -115,12 +115,14 @@ def open_page(page: Page, voila: str) -> Iterator[Callable[..., Page]]:
 @pytest.fixture(scope="session")
 def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The link that opens a copy of the notebook in a real JupyterLab."""
-    folder = tmp_path_factory.mktemp("lab")
+    folder, own = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("settings")
     shutil.copy(notebook_path(), folder / "app.ipynb")
     port = free_port()
     command = [
         *(sys.executable, "-m", "jupyterlab", "app.ipynb", "--no-browser", f"--port={port}"),
         *("--allow-root", "--IdentityProvider.token=", "--ServerApp.port_retries=0"),
+        # The theme that a person chose stays out of the tests, and theirs out of the person's.
+        *(f"--LabApp.user_settings_dir={own}", f"--LabApp.workspaces_dir={own}"),
     ]  # fmt: skip
     with serving(command, folder):
         yield f"http://localhost:{port}/lab/tree/app.ipynb"

@@ -10,6 +10,14 @@ from tests.browser.test_page import pictures, wait_for_run
 expect.set_options(timeout=PATIENCE)
 
 
+# The page and its pictures are narrow, and nothing in them is wider than they are.
+FITS = """() => [...document.querySelectorAll('.explorer, .explorer .js-plotly-plot')]
+    .every(e => 200 < e.clientWidth && e.clientWidth < 360 && e.scrollWidth <= e.clientWidth)"""
+# Of the page's text, from 0 to 765.
+BRIGHTNESS = """getComputedStyle(document.querySelector('.explorer-summary')).color
+    .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)"""
+
+
 def test_the_notebook_shows_the_same_page_in_jupyterlab(page: Page, jupyterlab: str) -> None:
     page.set_viewport_size({"width": 1500, "height": 1000})
     page.goto(jupyterlab)
@@ -18,6 +26,18 @@ def test_the_notebook_shows_the_same_page_in_jupyterlab(page: Page, jupyterlab: 
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     wait_for_run(page)
     assert all(data for data in pictures(page))
+
+    page.wait_for_function(f"() => {BRIGHTNESS} < 200")
+    page.get_by_role("menuitem", name="Settings", exact=True).click()
+    page.get_by_text("Theme", exact=True).click()
+    page.get_by_role("menuitem", name="JupyterLab Dark", exact=True).click()
+    expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
+    page.wait_for_function(f"() => {BRIGHTNESS} > 600")
+
+    page.keyboard.press("Control+b")  # without the files there is room for the notebook
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_function(FITS)
+    page.set_viewport_size({"width": 1500, "height": 1000})
 
     page.get_by_label("Size n", exact=True).fill("nonsense")
     expect(page.locator(".explorer-problem")).to_contain_text("Size n is nonsense. Allowed:")
