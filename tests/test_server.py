@@ -10,11 +10,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -141,6 +142,12 @@ def test_lab_says_that_it_cannot_write(
     assert "Change to a folder you can write to" in capsys.readouterr().err
 
 
+def run_apart(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """In a thread of its own: Playwright leaves a loop running in the main one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, scenario()).result()
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not condition():
@@ -163,7 +170,7 @@ def test_a_kernel_without_a_browser_is_ended() -> None:
         ending.cancel()
         await kernels.shutdown_all()
 
-    asyncio.run(scenario())
+    run_apart(scenario)
 
 
 def test_a_browser_that_comes_back_begins_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +194,7 @@ def test_a_browser_that_comes_back_begins_the_count_anew(monkeypatch: pytest.Mon
 
     kernels = Kernels()
     monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: kernels.now))
-    asyncio.run(scenario())
+    run_apart(scenario)
     assert kernels.ended[0] == 6
 
 

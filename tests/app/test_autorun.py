@@ -3,14 +3,20 @@
 import pytest
 
 from explorer.app.autorun import Pace
-from explorer.execute import execute
 from explorer.experiment import Experiment
+from explorer.planning import PATHS, expected_passes
 from explorer.result import Result
+from tests.results import head, result, timed
 
 
-def run(**fields: object) -> Result:
-    *_, result = execute(Experiment(**fields))
-    return result
+def run(a_pass: float, **fields: object) -> Result:
+    """What a run shows in which every pass through f took so many seconds."""
+    paths = {}
+    for path in PATHS:
+        forward, backward = expected_passes(path, heads=2, outputs=1)
+        took = a_pass * (forward + backward)
+        paths[path] = timed(took, 1.5 * took, forward=forward, backward=backward)
+    return result(paths, {name: head({}, {}) for name in ("square", "sqrt")}, **fields)
 
 
 def test_a_toy_runs_by_itself_and_a_large_matrix_does_not():
@@ -20,28 +26,27 @@ def test_a_toy_runs_by_itself_and_a_large_matrix_does_not():
 
 
 def test_a_run_teaches_what_the_same_run_will_take_again():
-    for size in (10, 120):
-        pace, result = Pace(), run(size=size, repeats=3)
-        pace.learn(result)
-        measured = sum(path.seconds.minimum for path in result.paths.values())
-        expected = 0.06 + 5 * measured
-        assert pace.seconds(result.experiment) == pytest.approx(expected, rel=0.5)
+    for size, a_pass in ((10, 1e-3), (400, 0.5)):
+        pace, seen = Pace(), run(a_pass, size=size, repeats=3)
+        pace.learn(seen)
+        expected = 0.06 + (3 + 2) * 9 * a_pass  # the paths pass 4, 3 and 2 times
+        assert pace.seconds(seen.experiment) == pytest.approx(expected, rel=0.01)
 
 
 def test_a_small_run_says_nothing_of_the_rate_and_a_large_one_nothing_of_a_pass():
     pace, small, large = Pace(), Experiment(size=10), Experiment(size=400)
     before = pace.seconds(large)
-    pace.learn(run(size=10))
+    pace.learn(run(1e-3, size=10))
     assert pace.seconds(large) == pytest.approx(before, rel=0.05)
     before = pace.seconds(small)
-    pace.learn(run(size=120, repeats=1))
+    pace.learn(run(0.01, size=120))
     assert pace.seconds(small) == pytest.approx(before, rel=0.05)
 
 
 def test_another_dtype_has_a_pace_of_its_own():
     pace, other = Pace(), Experiment(size=120, dtype="float32")
     before = pace.seconds(other)
-    pace.learn(run(size=120, repeats=1))
+    pace.learn(run(0.5, size=120))
     assert pace.seconds(other) == before
 
 
