@@ -37,7 +37,7 @@ def shown(value: object) -> str:
     """The value as a message repeats it: quoted unless it is one plain word, cut when long."""
     try:
         text = str(value)
-        if not re.fullmatch(r"[A-Za-z0-9.+-]+", text):
+        if not re.fullmatch(r"[A-Za-z0-9.:+-]+", text):
             text = repr(value)
     except ValueError:  # Python does not write out a whole number of more than 4300 digits
         return "a number of too many digits"

@@ -53,7 +53,7 @@ _CLEAR = "rgba(0,0,0,0)"
 _FONT = "system-ui, sans-serif"
 
 _ROW = 46  # pixels of one row
-_SUBTITLE = 50  # characters of a line of the subtitle: what 360 pixels hold
+_SUBTITLE = 42  # characters of a line of the subtitle: what 360 pixels hold
 _LEFT_OUT = "left out here"  # a head outside its domain, or not finite
 _LOG_FROM = 50.0  # largest over smallest norm from which their axis is logarithmic
 
@@ -103,7 +103,7 @@ def _time(result: Result) -> go.Figure:
     figure = _figure(
         "Time per path",
         f"{environment.device_name}, {threads}, {result.experiment.dtype}",
-        "bar: median; whisker: middle half of the runs",
+        "bar: median; whisker: middle half of runs",
         *([f"faster and slower: than {reference}"] if reference else []),
         rows=list(result.paths),
         legend=bool(sentences.measured(result)),

@@ -500,7 +500,7 @@ def test_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(InvalidExperiment) as caught:
         next(execute(experiment(device="cuda:99")))
     problem = caught.value.problems["device"]
-    assert problem.startswith("Device 'cuda:99' is not on this machine. Allowed: cpu")
+    assert problem.startswith("Device cuda:99 is not on this machine. Allowed: cpu")
 
 
 def test_environment_is_recorded() -> None:
