@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import statistics
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -161,7 +160,7 @@ def _middle_half(seconds: Seconds | None) -> tuple[float, float]:
     """How far the lower and the upper quartile of the runs lie from their median."""
     if seconds is None or len(seconds.runs) < 2:
         return 0.0, 0.0
-    low, _, high = statistics.quantiles(seconds.runs, n=4, method="inclusive")
+    low, high = sentences.middle_half(seconds)
     return max(0.0, seconds.median - low), max(0.0, high - seconds.median)
 
 

@@ -8,6 +8,7 @@ the runs is not called one.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable
 
 from explorer import units
@@ -81,11 +82,19 @@ def baseline(result: Result) -> str | None:
 
 
 def significant(one: Seconds, other: Seconds) -> bool:
-    """Whether two medians are further apart than the spread of either path's runs.
+    """Whether the middle halves of two paths' runs are apart: one slow run says little."""
+    (low, high), (other_low, other_high) = middle_half(one), middle_half(other)
+    return high < other_low or other_high < low
 
-    The spread is the interquartile range; of one single run, which shows none, a tenth of it.
-    """
-    return abs(one.median - other.median) > max(_spread(one), _spread(other))
+
+def middle_half(seconds: Seconds) -> tuple[float, float]:
+    """The lower and the upper quartile of the runs; one single run, which shows no spread, is
+    taken to be 5% uncertain both ways."""
+    if len(seconds.runs) < 2:
+        margin = _UNKNOWN_SPREAD / 2 * seconds.median
+        return seconds.median - margin, seconds.median + margin
+    low, _, high = statistics.quantiles(seconds.runs, n=4, method="inclusive")
+    return low, high
 
 
 def comparison(result: Result, path: str) -> str:
@@ -112,10 +121,6 @@ def comparison(result: Result, path: str) -> str:
 def _ranked(result: Result) -> dict[str, Seconds]:
     wrong = wrong_paths(result)
     return {name: seconds for name, seconds in measured(result).items() if name not in wrong}
-
-
-def _spread(seconds: Seconds) -> float:
-    return seconds.iqr if len(seconds.runs) > 1 else _UNKNOWN_SPREAD * seconds.median
 
 
 def _factor(seconds: Seconds, against: Seconds, joint: str) -> str:
@@ -176,7 +181,7 @@ def _speed(result: Result) -> str:
         return (
             f"{subject} and {reference} do not differ significantly in time "
             f"({units.seconds(one.median)} and {units.seconds(other.median)}, "
-            f"closer than the spread of {units.seconds(max(_spread(one), _spread(other)))})"
+            "closer than the spread of their runs)"
         )
     why = _why(result.paths[subject], result.paths[reference], one.median < other.median)
     return f"{subject} was {_factor(one, other, ' times ')} than {reference}{why}"

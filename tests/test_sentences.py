@@ -68,6 +68,16 @@ def test_a_difference_within_the_spread_is_none(
     assert sentences.comparison(seen, "reuse") == "within noise"
 
 
+def test_a_few_slow_runs_do_not_hide_a_difference() -> None:
+    paths = {
+        "recompute": timed(0.26, 0.27, 0.34, 0.53, 0.60, backward=2),
+        "reuse": timed(0.12, 0.13, 0.14, 0.15, 0.24),
+    }
+    seen = result(paths, {"square": RIGHT})
+    assert sentences.summary(seen).startswith("reuse was 2.4 times faster than recompute")
+    assert sentences.comparison(seen, "reuse") == "2.4× faster"
+
+
 def test_wrong_paths_are_never_ranked() -> None:
     seen = inaccurate()
     assert sentences.wrong_paths(seen) == {"recompute", "retain_graph", "reuse"}
