@@ -88,7 +88,7 @@ def test_a_hostile_link_is_told_field_by_field_and_not_run(open_page: Open) -> N
     alerts = page.get_by_role("alert")
     expect(alerts).to_have_count(3)
     expect(page.locator(".explorer-summary")).to_contain_text("not run")
-    assert pictures(page) == []
+    assert not any(pictures(page))  # at most the empty frame that stands before a first run
     page.get_by_role("button", name="Reset").click()
     wait_for_run(page)
     expect(alerts).to_have_count(0)
