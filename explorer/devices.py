@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 
 from explorer.events import Device
-from explorer.experiment import InvalidExperiment
-from explorer.fields import shown
+from explorer.experiment import InvalidExperiment, missing
 
 
 def devices() -> tuple[Device, ...]:
@@ -39,10 +38,8 @@ def title(device: str) -> str:
 
 def require(device: str) -> None:
     """Raises InvalidExperiment, with the devices there are, if `device` is not one of them."""
-    names = [found.name for found in devices()]
-    # torch takes "cuda" for the first of them.
-    if device not in names and f"{device}:0" not in names:
-        problem = f"Device {shown(device)} is not on this machine. Allowed: {', '.join(names)}."
+    problem = missing(device, [found.name for found in devices()])
+    if problem:
         raise InvalidExperiment({"device": problem})
 
 

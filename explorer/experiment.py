@@ -6,7 +6,7 @@ query string, the JSON and the validation. Importing this module imports no torc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -127,6 +127,14 @@ def lacking(dtype: str, device: str) -> str:
     """Why torch lacks a dtype on a device, as a sentence; empty where it has it."""
     reason = LACKING.get((dtype, device.partition(":")[0]))
     return f"{dtype} is not available on {device}: {reason}." if reason else ""
+
+
+def missing(device: str, names: Sequence[str]) -> str:
+    """That a device is not among those there are, as a sentence; empty where it is."""
+    # torch takes "cuda" for the first of them.
+    if device in names or f"{device}:0" in names:
+        return ""
+    return f"Device {shown(device)} is not on this machine. Allowed: {', '.join(names)}."
 
 
 @dataclass(frozen=True)

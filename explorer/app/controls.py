@@ -226,8 +226,9 @@ class _SizeSlider:
     def show(self, size: int) -> None:
         self._showing = True
         try:
-            with self.widget.hold_sync():  # or the browser would see the new options with the
-                if size not in self.widget.options:  # old choice
+            # Held, or the browser would see the new options with the old choice.
+            with self.widget.hold_sync():
+                if size not in self.widget.options:
                     self.widget.options = _with(self._sizes, size)
                 self.widget.value = size
         finally:

@@ -17,13 +17,13 @@ from explorer.app.autorun import Pace
 from explorer.app.controls import Controls
 from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
-from explorer.app.state import State
+from explorer.app.state import PAGE_DEFAULTS, State
 from explorer.units import seconds
 from explorer.worker import Worker
 
 AUTO = 0.5  # seconds up to which a change runs by itself
 TOLD = 3  # names in a link that are no fields, told one by one
-LONGEST = 60.0  # seconds up to which the first experiment does
+LONGEST = PAGE_DEFAULTS["budget"]  # seconds up to which the first experiment does
 
 
 def page() -> None:

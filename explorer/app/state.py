@@ -16,6 +16,7 @@ from explorer.experiment import (
     InvalidExperiment,
     check,
     from_query,
+    missing,
     table,
     to_query,
 )
@@ -104,12 +105,10 @@ class State(HasTraits):
     def _take(self, entries: Mapping[str, Entry]) -> None:
         _, problems = check(entries)
         device = entries["device"]
-        # torch takes "cuda" for the first of them.
-        there = {device, f"{device}:0"} & set(self._devices)
-        if self._devices and "device" not in problems and not there:
-            problems["device"] = (
-                f"Device {device} is not on this machine. Allowed: {', '.join(self._devices)}."
-            )
+        if self._devices and "device" not in problems:
+            problem = missing(str(device), self._devices)
+            if problem:
+                problems["device"] = problem
         experiment = None
         if not problems:
             try:
