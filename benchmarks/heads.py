@@ -21,8 +21,8 @@ from torch import Tensor
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Setting
 from explorer.measure import timed
-from explorer.paths import gradients
-from explorer.planning import PATHS
+from explorer.engine.paths import gradients
+from explorer.engine.plan import PATHS
 
 COUNTS = (2, 4, 16)
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from explorer.experiment import Experiment, InvalidExperiment
-    from explorer.paths import Gradients, Passes, gradients
+    from explorer.engine.paths import Gradients, Passes, gradients
     from explorer.result import Result
     from explorer.worker import Worker
 
 _HOME = {
     "Experiment": "experiment",
-    "Gradients": "paths",
+    "Gradients": "engine.paths",
     "InvalidExperiment": "experiment",
-    "Passes": "paths",
+    "Passes": "engine.paths",
     "Result": "result",
     "Worker": "worker",
-    "gradients": "paths",
+    "gradients": "engine.paths",
 }
 
 __all__ = [

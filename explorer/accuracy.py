@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from explorer.functions.description import Exact
-from explorer.paths import chain
+from explorer.engine.paths import chain
 
 
 def relative_difference(value: Tensor, reference: Tensor) -> float:

@@ -23,7 +23,7 @@ from explorer.experiment import DEFAULT_FUNCTION, Experiment, InvalidExperiment,
 from explorer.fields import Field, shown, suggestion
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.planning import PATHS
+from explorer.engine.plan import PATHS
 from explorer.result import Result
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2

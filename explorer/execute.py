@@ -27,8 +27,8 @@ from explorer.functions.description import Problem
 from explorer.heads import HEADS, Head
 from explorer.jacobian import head_gradient, spectral_norm
 from explorer.measure import saved_bytes, statistics, timed
-from explorer.paths import Gradients, chain, gradients, jacobian
-from explorer.planning import NAIVE, PassCost, expected_passes, predicted_seconds
+from explorer.engine.paths import Gradients, chain, gradients, jacobian
+from explorer.engine.plan import NAIVE, Costs, expected_passes, predicted_seconds
 from explorer.result import (
     Array,
     Environment,
@@ -143,7 +143,7 @@ class _Run:
             again, self._y = timed(forward)
             seconds = min(seconds, again)
         cost = self.experiment.described.cost(self.experiment.setting)
-        self._cost = PassCost(seconds, seconds * cost.backward_flops / cost.forward_flops)
+        self._cost = Costs(seconds, seconds * cost.backward_flops / cost.forward_flops)
         if self._problem.exact is not None:
             exact = self._problem.exact
             self._reference = "closed form"
@@ -229,7 +229,7 @@ class _Run:
         passes = path.found.passes
         if passes.backward:
             rest = path.first - passes.forward * self._cost.forward
-            self._cost = PassCost(self._cost.forward, max(0.0, rest) / passes.backward)
+            self._cost = Costs(self._cost.forward, max(0.0, rest) / passes.backward)
 
     def _remaining(self) -> float:
         """Seconds until the end, as the passes and the runs so far tell; within the budget."""
@@ -287,7 +287,7 @@ class _Run:
         with torch.no_grad():
             seconds, _ = timed(lambda: problem.f(problem.x))
         ratio = self._cost.backward / self._cost.forward if self._cost.forward else 1.0
-        cost = PassCost(seconds, seconds * ratio)
+        cost = Costs(seconds, seconds * ratio)
         return predicted_seconds(path, len(self._heads), self._y.numel(), cost)
 
     def _take_norms(self) -> JacobianResult:

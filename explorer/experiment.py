@@ -16,7 +16,7 @@ from explorer.fields import Field, FieldError, shown, suggestion
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Function, Setting
 from explorer.heads import HEADS
-from explorer.planning import PATHS
+from explorer.engine.plan import PATHS
 
 DTYPES = ("float32", "float64")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from explorer import units
 from explorer.experiment import lacking
-from explorer.planning import NAIVE
+from explorer.engine.plan import NAIVE
 from explorer.result import Array, HeadResult, Numbers, PathResult, Result, Seconds
 
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}

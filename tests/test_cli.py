@@ -20,7 +20,7 @@ from explorer.experiment import table
 from explorer.fields import shown
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.planning import PATHS
+from explorer.engine.plan import PATHS
 from explorer.tables import tables
 from tests.work import handles, session, soon
 

@@ -17,8 +17,8 @@ from explorer.experiment import InvalidExperiment
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem, Setting
 from explorer.heads import HEADS
-from explorer.paths import Gradients, gradients
-from explorer.planning import PATHS
+from explorer.engine.paths import Gradients, gradients
+from explorer.engine.plan import PATHS
 from explorer.result import Array, Numbers, Result
 from tests.runs import experiment, run, seen
 

@@ -23,7 +23,7 @@ from explorer.experiment import (
 )
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.planning import PATHS
+from explorer.engine.plan import PATHS
 
 
 def problems(**values: Any) -> dict[str, str]:

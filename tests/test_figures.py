@@ -6,7 +6,7 @@ import pytest
 
 from explorer import sentences, units
 from explorer.figures import CONFIG, PATH_STYLE, figures, mime_bundle, style
-from explorer.planning import PATHS
+from explorer.engine.plan import PATHS
 from explorer.result import HeadNorms, JacobianResult, Result
 from tests.results import NOTHING_YET, good, head, inaccurate, real, result, timed, untimed
 

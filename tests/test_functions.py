@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from explorer.experiment import Experiment
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem, Setting
-from explorer.paths import jacobian
+from explorer.engine.paths import jacobian
 
 DTYPES = ("float32", "float64")
 

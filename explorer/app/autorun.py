@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explorer.experiment import Experiment
-from explorer.planning import expected_passes
+from explorer.engine.plan import expected_passes
 from explorer.result import Result
 
 _RATE = 2e10  # floating-point operations a second, until a run here has told

@@ -14,7 +14,7 @@ from explorer.experiment import DTYPES, lacking, table
 from explorer.fields import Field
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.planning import PATHS
+from explorer.engine.plan import PATHS
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
 """Wraps a callback so that what it raises is shown on the page."""

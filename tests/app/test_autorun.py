@@ -4,7 +4,7 @@ import pytest
 
 from explorer.app.autorun import Pace
 from explorer.experiment import Experiment
-from explorer.planning import PATHS, expected_passes
+from explorer.engine.plan import PATHS, expected_passes
 from explorer.result import Result
 from tests.results import head, result, timed
 

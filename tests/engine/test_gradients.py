@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import explorer
-from explorer.paths import chain, gradients, jacobian
-from explorer.planning import NAIVE, PATHS
+from explorer.engine.paths import chain, gradients, jacobian
+from explorer.engine.plan import NAIVE, PATHS
 from tests.passes import counting
 
 Heads = list[Callable[..., Tensor]]

@@ -24,18 +24,9 @@ from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from explorer.fields import shown, suggestion
-from explorer.planning import PATHS
+from explorer.engine.plan import PATHS, Passes
 
 Head = Callable[..., Tensor]
-
-
-@dataclass(frozen=True)
-class Passes:
-    """How often f was passed through: calls, cotangents sent back, tangents sent forward."""
-
-    forward: int = 0
-    backward: int = 0
-    forward_mode: int = 0
 
 
 @dataclass(frozen=True)

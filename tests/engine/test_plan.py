@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.planning import NAIVE, PATHS, PassCost, expected_passes, predicted_seconds
+from explorer.engine.plan import NAIVE, PATHS, PassCost, expected_passes, predicted_seconds
 
 
 @pytest.mark.parametrize("heads, outputs", [(1, 1), (3, 1), (3, 7), (10, 2)])
