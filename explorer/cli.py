@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 import click
 
 from explorer import signals
+from explorer.engine.plan import PATHS
 from explorer.events import Cancelled, Done, Ending, Failed, Progress, Queued
 from explorer.experiment import DEFAULT_FUNCTION, Experiment, InvalidExperiment, table
 from explorer.fields import Field, shown, suggestion
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.engine.plan import PATHS
 from explorer.result import Result
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2

@@ -21,14 +21,16 @@ from torch import Tensor
 
 from explorer import devices, memory
 from explorer.accuracy import exact_gradient, relative_difference
+from explorer.engine.gradients import Gradients, gradients, jacobian
+from explorer.engine.linear import chain
+from explorer.engine.plan import NAIVE, Costs, expected_passes, predicted_seconds
+from explorer.engine.saved import saved_bytes
 from explorer.events import Progress
 from explorer.experiment import Experiment
 from explorer.functions.description import Problem
 from explorer.heads import HEADS, Head
 from explorer.jacobian import head_gradient, spectral_norm
-from explorer.measure import saved_bytes, statistics, timed
-from explorer.engine.paths import Gradients, chain, gradients, jacobian
-from explorer.engine.plan import NAIVE, Costs, expected_passes, predicted_seconds
+from explorer.measure import statistics, timed
 from explorer.result import (
     Array,
     Environment,

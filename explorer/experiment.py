@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from explorer.engine.plan import PATHS
 from explorer.fields import Field, FieldError, shown, suggestion
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Function, Setting
 from explorer.heads import HEADS
-from explorer.engine.plan import PATHS
 
 DTYPES = ("float32", "float64")
 

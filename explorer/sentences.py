@@ -12,8 +12,8 @@ import statistics
 from collections.abc import Iterable
 
 from explorer import units
-from explorer.experiment import lacking
 from explorer.engine.plan import NAIVE
+from explorer.experiment import lacking
 from explorer.result import Array, HeadResult, Numbers, PathResult, Result, Seconds
 
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from explorer.experiment import Experiment
 from explorer.engine.plan import expected_passes
+from explorer.experiment import Experiment
 from explorer.result import Result
 
 _RATE = 2e10  # floating-point operations a second, until a run here has told

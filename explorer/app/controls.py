@@ -9,12 +9,12 @@ from typing import Any
 import ipywidgets as widgets
 
 from explorer.app.state import Entry, State
+from explorer.engine.plan import PATHS
 from explorer.events import Device
 from explorer.experiment import DTYPES, lacking, table
 from explorer.fields import Field
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.engine.plan import PATHS
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
 """Wraps a callback so that what it raises is shown on the page."""
