@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from explorer import sentences
+from explorer.engine.paths import Gradients, gradients
+from explorer.engine.plan import PATHS
 from explorer.events import Progress
 from explorer.execute import DoesNotFit, execute
 from explorer.experiment import InvalidExperiment
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem, Setting
 from explorer.heads import HEADS
-from explorer.engine.paths import Gradients, gradients
-from explorer.engine.plan import PATHS
 from explorer.result import Array, Numbers, Result
 from tests.runs import experiment, run, seen
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from explorer.engine.plan import PATHS
 from explorer.experiment import (
     DTYPES,
     LACKING,
@@ -23,7 +24,6 @@ from explorer.experiment import (
 )
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.engine.plan import PATHS
 
 
 def problems(**values: Any) -> dict[str, str]:

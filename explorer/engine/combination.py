@@ -116,7 +116,7 @@ class Combination:
             path = "reuse" if sizes.outputs == 1 else "low_rank_vjp"  # nothing can be fewer
             few = min(len(self._rows), 1)
             return Plan(path, replace(sizes, rank=few), Passes(1, few)), None
-        operations, compiled = self._graph.nodes()
+        operations, compiled = self._graph.operations()
         if self._forward is None:
             basis = self._directions()
             return Plan("low_rank_vjp", self._sizes, Passes()), basis
@@ -127,8 +127,8 @@ class Combination:
             basis = self._directions()
             sizes = replace(sizes, rank=self._fewest(basis))
         else:
-            costs = replace(costs, rows=0.0)
             sizes = replace(sizes, rank=most)
+        costs = replace(costs, rows=0.0)  # spent by now, whatever is chosen
         sizes_of = self._memory(sizes)
         if compiled:
             del sizes_of["batched_vjp"]
@@ -244,7 +244,7 @@ class Combination:
             rows.put(0, [each[None] for each in self._graph.back(cotangent(0), keep=True)])
             together = self._is_faster_together(time.perf_counter() - start, count - 1)
             first = 1
-        if together:
+        if together and first < count:
             first = self._sent_together(rows, first, cotangent)
         for number in range(first, count):
             last = number == count - 1
@@ -253,7 +253,7 @@ class Combination:
         return rows.finished()
 
     def _is_faster_together(self, seconds: float, count: int) -> bool:
-        operations, compiled = self._graph.nodes()
+        operations, compiled = self._graph.operations()
         if compiled or self._options.memory_limit is not None:
             return False
         costs = cost.learned(seconds, operations, self._sizes)

@@ -6,6 +6,7 @@ small matrix product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -112,7 +113,7 @@ def combined(scaled: rank.Scaled, coefficients: Tensor, rows: Tensor) -> Tensor:
     to go along.
     """
     wide = torch.promote_types(coefficients.dtype, rows.dtype)
-    flat = rows.reshape(len(rows), -1).to(wide)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:])).to(wide)
     coefficients = coefficients.to(flat.device, wide)
     if scaled.odd:
         regular = torch.ones(len(coefficients), 1, dtype=torch.bool, device=flat.device)
@@ -123,7 +124,7 @@ def combined(scaled: rank.Scaled, coefficients: Tensor, rows: Tensor) -> Tensor:
             found[row] = products.sum(0)
     else:
         found = coefficients @ flat
-    return restored(found, scaled.norms).reshape(len(coefficients), *rows.shape[1:])
+    return restored(found, scaled.norms).reshape((len(coefficients), *rows.shape[1:]))
 
 
 def chain(cotangent: Tensor, jacobian: Tensor) -> Tensor:
@@ -137,5 +138,5 @@ def chain(cotangent: Tensor, jacobian: Tensor) -> Tensor:
     layout = Layout([cotangent])
     row = layout.rows([[cotangent]])
     shape = jacobian.shape[cotangent.ndim :]
-    (found,) = Linear(layout, [jacobian.reshape(layout.size, *shape)]).products(row)
+    (found,) = Linear(layout, [jacobian.reshape((layout.size, *shape))]).products(row)
     return found[0]
