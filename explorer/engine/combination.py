@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from explorer.engine import cost, rank
-from explorer.engine.linear import Linear, combined, restored
+from explorer.engine.linear import Linear, restored
 from explorer.engine.plan import Passes, Plan, Sizes, choose
 from explorer.engine.structure import Layout
 from explorer.engine.trunk import Graph
@@ -97,7 +97,7 @@ class Combination:
                 self._notes.append(f"Forward mode was tried and left: {error}")
                 plan, basis = self.decide(forward_mode=False)
             else:
-                return split(linear.products(self._cotangents)), linear, plan
+                return split(linear.products(self._scaled)), linear, plan
         before = self._graph.counter.backward
         products, linear = self._follow(plan, basis)
         sent = self._graph.counter.backward - before
@@ -194,7 +194,7 @@ class Combination:
         # In x's dtype, as autograd gives it; an entry too small for that is lost.
         rows = self._sent(layout.size, entry, self._options.retain_graph, together)
         linear = Linear(layout, rows)
-        return split(linear.products(self._cotangents)), linear
+        return split(linear.products(self._scaled)), linear
 
     def _by_cotangents(self, together: bool | None) -> tuple[Products, Linear]:
         unit = self._scaled.unit
@@ -209,8 +209,7 @@ class Combination:
         rows = self._sent(len(sent), lambda number: sent[number], self._keep, together)
         linear = self._linear([each[: len(basis)] for each in rows], basis)
         unit, norms = self._scaled.unit[regular], self._scaled.norms[regular]
-        few = rank.Scaled(unit, norms, list(range(len(regular))), [])
-        found = split([combined(few, unit @ basis.mT, each) for each in linear.rows or ()])
+        found = split(linear.products(rank.Scaled(unit, norms, list(range(len(regular))), [])))
         alone = split([each[len(basis) :] for each in rows])
         return self._placed(regular + odd, found + alone), linear
 

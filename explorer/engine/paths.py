@@ -22,6 +22,7 @@ from explorer.engine.combination import Combination, Options, Products, split
 from explorer.engine.heads import CheckedHead, HeadPass, differentiated
 from explorer.engine.linear import Linear
 from explorer.engine.plan import PEER, Passes, Plan, Sizes
+from explorer.engine.rank import scaled
 from explorer.engine.saved import saved_bytes
 from explorer.engine.structure import Inputs, Layout
 from explorer.engine.trunk import CUT_OFF, Counter, Graph, Outputs, SlowFunction
@@ -181,7 +182,7 @@ def through_y(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
         cotangents = linear.layout.rows(_cotangents(found.passes))
         sizes = Sizes(len(cotangents), linear.layout.size, Layout(own).size)
         plan = Plan("jvp", sizes, counter.passes, notes=tuple(f.notes))
-        products = split(linear.products(cotangents))
+        products = split(linear.products(scaled(cotangents)))
         return replace(found, products=products, plan=plan, linear=linear)
     combination, found = prepared(f, heads, x, own, counter, options)
     products, linear, plan = combination.run()
