@@ -104,7 +104,8 @@ class Combination:
         known = plan.sizes.rank if path in ("reuse", "batched_vjp") else sent
         if path == "auto" and plan.path != "reuse":
             plan = replace(plan, path="batched_vjp" if self._together else "low_rank_vjp")
-        plan = replace(plan, sizes=replace(plan.sizes, rank=known), passes=Passes(1, sent))
+        passes = Passes(self._graph.counter.forward, sent)  # of a graph that was there: no forward
+        plan = replace(plan, sizes=replace(plan.sizes, rank=known), passes=passes)
         return products, linear, plan.noting(self._notes)
 
     # What is decided.
