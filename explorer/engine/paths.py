@@ -47,7 +47,7 @@ def recompute(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
     """f and a backward through it for every head."""
     passes, y = [], None
     for head in heads:
-        y = f(own)
+        y = _called(f, own, counter, options)
         passes.append(_whole(head(y, y.tensors, x, own), y.tensors, own, head, counter, options))
     assert y is not None  # there is at least one head
     return _naive(passes, x, y, options, counter, f.notes)
@@ -56,12 +56,19 @@ def recompute(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
 def retain_graph(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: list[Tensor],
                  counter: Counter, options: Options) -> Found:  # fmt: skip
     """f once, and a backward through it for every head."""
-    y = f(own)
+    y = _called(f, own, counter, options)
     passes = [
         _whole(head(y, y.tensors, x, own), y.tensors, own, head, counter, options, retain=True)
         for head in heads
     ]
     return _naive(passes, x, y, options, counter, f.notes)
+
+
+def _called(f: SlowFunction, own: list[Tensor], counter: Counter, options: Options) -> Outputs:
+    y = f(own)
+    if options.create_graph:
+        _require_twice_differentiable(Graph(y.tensors, own, counter))
+    return y
 
 
 def _whole(
