@@ -90,6 +90,7 @@ class SlowFunction:
         self._counter = counter
         self._repetition = _Repetition(f, inputs)
         self._first: list[Tensor] | None = None
+        self._told = False  # whether it was said that f keeps state
         self.seconds = 0.0
         """Wall seconds of the last call."""
         self.notes: list[str] = []
@@ -158,8 +159,8 @@ class SlowFunction:
             self.notes += _autocast_note(found.tensors, self._inputs.tensors)
             for note in self._repetition.notes:
                 warn(note)
-        elif not self._same(plain):
-            self._first = None  # told once
+        elif not (self._told or self._same(plain)):
+            self._told = True
             note = (
                 "`f` gave another y when it was called again with the same `x`, random numbers and "
                 "buffers, so it keeps state: the passes of this result are of different functions."
@@ -277,7 +278,9 @@ class _Repetition:
             torch.mps.set_rng_state(generators[1])
         with torch.no_grad():
             for buffer, kept in zip(self._buffers(), buffers, strict=True):
-                buffer.copy_(kept)
+                # By .data: what autograd saved of a buffer counts as unchanged, as it is again
+                # when the last call is over.
+                buffer.data.copy_(kept)
 
 
 def _changes(
