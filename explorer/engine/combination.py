@@ -16,7 +16,7 @@ from torch import Tensor
 from explorer.engine import cost, rank
 from explorer.engine.linear import Linear, restored
 from explorer.engine.plan import Passes, Plan, Sizes, choose
-from explorer.engine.structure import Layout
+from explorer.engine.structure import real_size
 from explorer.engine.trunk import Graph
 
 Products = list[list[Tensor] | None]
@@ -74,8 +74,7 @@ class Combination:
         self._columns = columns
         self._scaled = rank.scaled(cotangents)
         self._rows = self._scaled.regular + self._scaled.odd  # a zero row has no product to take
-        self._x = Layout(graph.inputs)
-        self._sizes = Sizes(len(cotangents), graph.layout.size, self._x.size)
+        self._sizes = Sizes(len(cotangents), graph.layout.size, real_size(graph.inputs))
         self._notes: list[str] = []
         self._together = False  # whether a batch was sent
 
@@ -156,7 +155,7 @@ class Combination:
     def _memory(self, sizes: Sizes) -> dict[str, float]:
         """Bytes that each path takes beside the graph of f: what it sends gives as many rows of
         x's size, and the gradients are as many again where they are combined of those."""
-        row = float(self._x.size * self._x.dtype.itemsize)
+        row = float(sum(each.numel() * each.dtype.itemsize for each in self._graph.inputs))
         results = len(self._rows) * row
         few = results + (sizes.directions * row if sizes.directions < len(self._rows) else 0.0)
         return {
@@ -200,7 +199,8 @@ class Combination:
         unit = self._scaled.unit
         rows = self._sent(len(self._rows), lambda n: unit[self._rows[n]], self._keep, together)
         norms = self._scaled.norms[self._rows]
-        found = split([restored(each, norms) for each in rows])
+        own = len(self._rows) > 1 and not self._options.create_graph  # then they were copied
+        found = split([restored(each, norms, own=own) for each in rows])
         return self._placed(self._rows, found), self._linear()
 
     def _by_directions(self, basis: Tensor, together: bool | None) -> tuple[Products, Linear]:
@@ -295,13 +295,16 @@ class _Rows:
     def __init__(self, graph: Graph, count: int) -> None:
         self.count = count
         self._parts: list[list[Tensor]] = []
-        self._rows = [each.new_empty(count, *each.shape) for each in graph.inputs]
-        self._differentiable = graph.create_graph
+        self._rows = (
+            [] if count == 1 else [each.new_empty(count, *each.shape) for each in graph.inputs]
+        )
+        # Writing into a tensor would be part of a graph, and a single row needs none to be in.
+        self._whole = graph.create_graph or count == 1
 
     def put(self, first: int, found: list[Tensor]) -> None:
         """Takes the rows `(B, *shape)` of the numbers from `first` on."""
-        if self._differentiable:
-            self._parts.append(found)  # writing into a tensor would be part of the graph
+        if self._whole:
+            self._parts.append(found)
             return
         for rows, each in zip(self._rows, found, strict=True):
             rows[first : first + len(each)] = each
@@ -309,6 +312,8 @@ class _Rows:
     def finished(self) -> list[Tensor]:
         if not self._parts:
             return self._rows
+        if len(self._parts) == 1:
+            return self._parts[0]
         return [torch.cat(each) for each in zip(*self._parts, strict=True)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -197,6 +198,9 @@ def _takes_x(head: Head) -> tuple[bool, bool]:
     """Whether a head must be given x too: (as its second positional parameter, by its name)."""
     # A module's own signature is that of its wrapper; the one that counts is forward's.
     function = getattr(head, "forward", head)
+    if isinstance(function, FunctionType) and not function.__code__.co_kwonlyargcount:
+        # The usual head, told without the cost of its signature.
+        return function.__code__.co_argcount - len(function.__defaults__ or ()) >= 2, False
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # built-in functions have none

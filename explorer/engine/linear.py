@@ -96,13 +96,16 @@ def sent_back(graph: Graph, scaled: rank.Scaled, row: int, *, keep: bool) -> lis
     return [restored(each, norm) for each in found]
 
 
-def restored(product: Tensor, norm: Tensor) -> Tensor:
+def restored(product: Tensor, norm: Tensor, *, own: bool = False) -> Tensor:
     """The product at its size: in the wider dtype, or a small product of a large cotangent would
-    overflow on the way."""
+    overflow on the way.
+
+    With `own` the product is no one else's, and may be written over: it can be as large as a
+    network.
+    """
     wide = product.to(torch.promote_types(product.dtype, norm.dtype))
     scale = norm.reshape(norm.shape + (1,) * (product.ndim - norm.ndim)).to(product.device)
-    # In place where nothing else can need it: a gradient may be as large as a network.
-    return wide * scale if wide.requires_grad else wide.mul_(scale)
+    return wide.mul_(scale) if own else wide * scale
 
 
 def combined(scaled: rank.Scaled, coefficients: Tensor, rows: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from explorer.engine.linear import Linear
 from explorer.engine.plan import PEER, Passes, Plan, Sizes
 from explorer.engine.rank import scaled
 from explorer.engine.saved import saved_bytes
-from explorer.engine.structure import Inputs, Layout
+from explorer.engine.structure import Inputs, Layout, real_size
 from explorer.engine.trunk import CUT_OFF, Counter, Graph, Outputs, SlowFunction
 
 
@@ -106,7 +106,7 @@ def _naive(
     passes: list[HeadPass], x: Inputs, y: Outputs, options: Options, counter: Counter,
     notes: Sequence[str],
 ) -> Found:  # fmt: skip
-    sizes = Sizes(counter.backward, Layout(y.tensors).size, Layout(x.tensors).size)
+    sizes = Sizes(counter.backward, real_size(y.tensors), real_size(x.tensors))
     plan = Plan(options.path, sizes, counter.passes, notes=tuple(notes))
     return Found(passes, [], plan)
 
@@ -180,7 +180,7 @@ def through_y(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
         y, linear = by_columns(f, own, options.create_graph)
         found = _alone(heads, y, x, own, options)
         cotangents = linear.layout.rows(_cotangents(found.passes))
-        sizes = Sizes(len(cotangents), linear.layout.size, Layout(own).size)
+        sizes = Sizes(len(cotangents), linear.layout.size, real_size(own))
         plan = Plan("jvp", sizes, counter.passes, notes=tuple(f.notes))
         products = split(linear.products(scaled(cotangents)))
         return replace(found, products=products, plan=plan, linear=linear)
