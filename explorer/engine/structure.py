@@ -141,7 +141,8 @@ class Layout:
         for shape, dtype, size in zip(self._shapes, self._dtypes, self._sizes, strict=True):
             part = vector[..., start : start + size].to(_real(dtype))
             if dtype.is_complex:
-                part = torch.view_as_complex(part.reshape((*batch, *shape, 2)))
+                # No view_as_complex: behind real entries a part may begin at an odd place.
+                part = torch.complex(*part.reshape((*batch, *shape, 2)).unbind(-1))
             found.append(part.reshape((*batch, *shape)))
             start += size
         return found
