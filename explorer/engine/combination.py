@@ -100,11 +100,14 @@ class Combination:
         before = self._graph.counter.backward
         products, linear = self._follow(plan, basis)
         sent = self._graph.counter.backward - before
-        known = plan.sizes.rank if path in ("reuse", "batched_vjp") else sent
-        if path == "auto" and plan.path != "reuse":
-            plan = replace(plan, path="batched_vjp" if self._together else "low_rank_vjp")
-        plan = replace(plan, sizes=replace(plan.sizes, rank=known), passes=Passes(1, sent))
-        return products, linear, plan.noting(self._notes)
+        taken, sizes = plan.path, plan.sizes
+        if path == "auto" and taken != "reuse":  # a batch may have failed, or paid after all
+            taken = "batched_vjp" if self._together else "low_rank_vjp"
+        if path in ("auto", "low_rank_vjp"):
+            sizes = Sizes(sizes.heads, sizes.outputs, sizes.inputs, sent)
+        passes = Passes(0 if self._forward is None else 1, sent)
+        notes = (*plan.notes, *self._notes)
+        return products, linear, Plan(taken, sizes, passes, plan.seconds, notes)
 
     # What is decided.
 
@@ -112,9 +115,11 @@ class Combination:
         """(the plan of least predicted time, the directions if they were looked for)."""
         sizes, limit = self._sizes, self._options.memory_limit
         if min(len(self._rows), sizes.outputs) <= 1 and limit is None:
-            path = "reuse" if sizes.outputs == 1 else "low_rank_vjp"  # nothing can be fewer
+            # Nothing can be fewer.
+            path = "reuse" if sizes.outputs == 1 and self._rows else "low_rank_vjp"
             few = min(len(self._rows), 1)
-            return Plan(path, replace(sizes, rank=few), Passes(1, few)), None
+            sizes = Sizes(sizes.heads, sizes.outputs, sizes.inputs, few)
+            return Plan(path, sizes, Passes(1, few)), None
         operations, compiled = self._graph.operations()
         if self._forward is None:
             basis = self._directions()
@@ -187,7 +192,7 @@ class Combination:
 
         def entry(number: int) -> Tensor:
             unit = torch.zeros(layout.size, dtype=layout.dtype, device=layout.device)
-            unit[number] = 1
+            unit.select(0, number).fill_(1)
             return unit
 
         # In x's dtype, as autograd gives it; an entry too small for that is lost.

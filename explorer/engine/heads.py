@@ -201,6 +201,8 @@ def _takes_x(head: Head) -> tuple[bool, bool]:
     if isinstance(function, FunctionType) and not function.__code__.co_kwonlyargcount:
         # The usual head, told without the cost of its signature.
         return function.__code__.co_argcount - len(function.__defaults__ or ()) >= 2, False
+    if getattr(function, "__text_signature__", "") is None:
+        return False, False  # as torch's own functions, which have no signature to be read
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # built-in functions have none

@@ -182,11 +182,13 @@ def through_y(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
         cotangents = linear.layout.rows(_cotangents(found.passes))
         sizes = Sizes(len(cotangents), linear.layout.size, real_size(own))
         plan = Plan("jvp", sizes, counter.passes, notes=tuple(f.notes))
-        products = split(linear.products(scaled(cotangents)))
-        return replace(found, products=products, plan=plan, linear=linear)
+        found.products = split(linear.products(scaled(cotangents)))
+        found.linear, found.plan = linear, plan
+        return found
     combination, found = prepared(f, heads, x, own, counter, options)
-    products, linear, plan = combination.run()
-    return replace(found, products=products, plan=plan.noting(f.notes), linear=linear)
+    found.products, found.linear, plan = combination.run()
+    found.plan = plan.noting(f.notes)
+    return found
 
 
 def prepared(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: list[Tensor],

@@ -145,8 +145,9 @@ class SlowFunction:
     def _checked(self, found: Outputs) -> Outputs:
         require_one_device(found.tensors, "y")
         for tensor in found.tensors:
-            wrong = int(tensor.detach().isnan().sum())
-            if wrong:
+            missing = tensor.detach().isnan()
+            if missing.any():
+                wrong = int(missing.sum())
                 raise ValueError(
                     f"`f` returned NaN in {wrong} of {tensor.numel()} entries, so no gradient is "
                     "right. Check the values of `x` and the operations in `f`."
