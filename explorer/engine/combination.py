@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -72,11 +73,18 @@ class Combination:
         self._forward = forward
         self._saved = saved
         self._columns = columns
-        self._scaled = rank.scaled(cotangents)
-        self._rows = self._scaled.regular + self._scaled.odd  # a zero row has no product to take
         self._sizes = Sizes(len(cotangents), graph.layout.size, real_size(graph.inputs))
         self._notes: list[str] = []
         self._together = False  # whether a batch was sent
+
+    @cached_property
+    def _scaled(self) -> rank.Scaled:
+        return rank.scaled(self._cotangents)
+
+    @cached_property
+    def _rows(self) -> list[int]:
+        """The cotangents that are sent; a zero one has no product to be taken."""
+        return self._scaled.regular + self._scaled.odd
 
     def run(self) -> tuple[Products, Linear, Plan]:
         """(the products, what is then known of J, the plan that was followed)."""
@@ -96,7 +104,7 @@ class Combination:
                 self._notes.append(f"Forward mode was tried and left: {error}")
                 plan, basis = self.decide(forward_mode=False)
             else:
-                return split(linear.products(self._scaled)), linear, plan
+                return split(linear.products(self._cotangents)), linear, plan
         before = self._graph.counter.backward
         products, linear = self._follow(plan, basis)
         sent = self._graph.counter.backward - before
@@ -114,10 +122,9 @@ class Combination:
     def decide(self, forward_mode: bool = True) -> tuple[Plan, Tensor | None]:
         """(the plan of least predicted time, the directions if they were looked for)."""
         sizes, limit = self._sizes, self._options.memory_limit
-        if min(len(self._rows), sizes.outputs) <= 1 and limit is None:
-            # Nothing can be fewer.
-            path = "reuse" if sizes.outputs == 1 and self._rows else "low_rank_vjp"
-            few = min(len(self._rows), 1)
+        if min(sizes.heads, sizes.outputs) <= 1 and limit is None:  # nothing can be fewer
+            path = "reuse" if sizes.outputs == 1 and sizes.heads else "low_rank_vjp"
+            few = min(sizes.heads, sizes.outputs)
             sizes = Sizes(sizes.heads, sizes.outputs, sizes.inputs, few)
             return Plan(path, sizes, Passes(1, few)), None
         operations, compiled = self._graph.operations()
@@ -198,7 +205,7 @@ class Combination:
         # In x's dtype, as autograd gives it; an entry too small for that is lost.
         rows = self._sent(layout.size, entry, self._options.retain_graph, together)
         linear = Linear(layout, rows)
-        return split(linear.products(self._scaled)), linear
+        return split(linear.products(self._cotangents)), linear
 
     def _by_cotangents(self, together: bool | None) -> tuple[Products, Linear]:
         unit = self._scaled.unit
@@ -214,7 +221,7 @@ class Combination:
         rows = self._sent(len(sent), lambda number: sent[number], self._keep, together)
         linear = self._linear([each[: len(basis)] for each in rows], basis)
         unit, norms = self._scaled.unit[regular], self._scaled.norms[regular]
-        found = split(linear.products(rank.Scaled(unit, norms, list(range(len(regular))), [])))
+        found = split([restored(each, norms, own=True) for each in linear.products(unit)])
         alone = split([each[len(basis) :] for each in rows])
         return self._placed(regular + odd, found + alone), linear
 

@@ -19,7 +19,7 @@ Head = Callable[..., Tensor]
 Parameters = torch.nn.Module | Mapping[str, Tensor] | None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class HeadPass:
     """What one head gives, f apart.
 

@@ -22,7 +22,6 @@ from explorer.engine.combination import Combination, Options, Products, split
 from explorer.engine.heads import CheckedHead, HeadPass, differentiated
 from explorer.engine.linear import Linear
 from explorer.engine.plan import PEER, Passes, Plan, Sizes
-from explorer.engine.rank import scaled
 from explorer.engine.saved import saved_bytes
 from explorer.engine.structure import Inputs, Layout, real_size
 from explorer.engine.trunk import CUT_OFF, Counter, Graph, Outputs, SlowFunction
@@ -182,7 +181,7 @@ def through_y(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
         cotangents = linear.layout.rows(_cotangents(found.passes))
         sizes = Sizes(len(cotangents), linear.layout.size, real_size(own))
         plan = Plan("jvp", sizes, counter.passes, notes=tuple(f.notes))
-        found.products = split(linear.products(scaled(cotangents)))
+        found.products = split(linear.products(cotangents))
         found.linear, found.plan = linear, plan
         return found
     combination, found = prepared(f, heads, x, own, counter, options)

@@ -117,11 +117,15 @@ class Layout:
         self.size = sum(self._sizes)
         self.device = tensors[0].device
         self.dtype = reduce(torch.promote_types, map(_real, self._dtypes), torch.float32)
+        self._plain = self._dtypes == [self.dtype]  # the usual case, with nothing to convert
 
     def rows(self, many: Sequence[Sequence[Tensor | None]]) -> Tensor:
         """Several sets of tensors as the rows of a matrix `(len(many), size)`; None is zeros."""
         if not many:
             return torch.zeros(0, self.size, dtype=self.dtype, device=self.device)
+        if self._plain:
+            vectors = [self._row(each) if each[0] is None else each[0] for each in many]
+            return torch.stack([v.reshape(self.size) for v in vectors])
         return torch.stack([self._row(tensors) for tensors in many])
 
     def _row(self, tensors: Sequence[Tensor | None]) -> Tensor:
@@ -136,8 +140,10 @@ class Layout:
 
     def tensors(self, vector: Tensor) -> list[Tensor]:
         """The tensors of a vector `(..., size)`, each in its dtype, of shape `(..., *shape)`."""
-        found, start = [], 0
         batch = vector.shape[:-1]
+        if self._plain:
+            return [vector.reshape((*batch, *self._shapes[0]))]
+        found, start = [], 0
         for shape, dtype, size in zip(self._shapes, self._dtypes, self._sizes, strict=True):
             part = vector[..., start : start + size].to(_real(dtype))
             if dtype.is_complex:

@@ -50,7 +50,7 @@ class Counter:
         return Passes(self.forward, self.backward, self.forward_mode)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Outputs:
     """y: the tensors in it that can be differentiated, and its structure around them.
 
