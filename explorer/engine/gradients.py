@@ -21,6 +21,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import optree
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -406,6 +407,12 @@ class _Source:
         linear = self._known()
         assert self.y is not None  # it is there wherever something is known of it
         given = Inputs.of(x, "x")
+        one, other = (optree.tree_structure(i.build(i.tensors)) for i in (given, self.inputs))
+        if one != other:
+            raise ValueError(
+                f"`x` has the structure {one}, and that of this result was {other}. Give the x "
+                "that the gradients are taken by."
+            )
         shapes = [tuple(each.shape) for each in self.inputs.tensors]
         if [tuple(each.shape) for each in given.tensors] != shapes:
             raise ValueError(
@@ -468,18 +475,13 @@ class _OfFunction(_Source):
         return self.assembled(found.passes, iter(found.products), found.plan)
 
     def further(self, heads: Sequence[Any], first: int) -> list[HeadPass]:
-        found = self._found
-        assert found.y is not None
-        return [
-            CheckedHead(head, number, None).alone(
-                found.y,
-                found.cut,
-                self.inputs,
-                found.beside,
-                create_graph=self.options.create_graph,
-            )
-            for number, head in enumerate(heads, start=first)
-        ]
+        y, create_graph = self._found.y, self.options.create_graph
+        assert y is not None
+        checked = [CheckedHead(head, number, None) for number, head in enumerate(heads, first)]
+        # Afresh each time: a head that is refused for changing them may not spoil them for others.
+        apart = cut(y.tensors, create_graph)
+        beside = cut(self._own, create_graph) if any(h.takes_x for h in checked) else self._own
+        return [h.alone(y, apart, self.inputs, beside, create_graph=create_graph) for h in checked]
 
 
 class _OfGraph(_Source):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import torch
@@ -36,10 +36,6 @@ class Found:
     plan: Plan
     linear: Linear | None = None
     y: Outputs | None = None
-    cut: list[Tensor] = field(default_factory=list)
-    """y as the heads were given it."""
-    beside: list[Tensor] = field(default_factory=list)
-    """x as the heads were given it."""
 
 
 # The naive paths, and the peer's: the gradients come whole, with nothing to combine.
@@ -219,7 +215,7 @@ def _alone(heads: Sequence[CheckedHead], y: Outputs, x: Inputs, own: Sequence[Te
     # The heads' x is another node than f's, so that their gradients by x end there.
     beside = cut(own, create_graph) if any(head.takes_x for head in heads) else list(own)
     passes = [head.alone(y, apart, x, beside, create_graph=create_graph) for head in heads]
-    return Found(passes, [], Plan(options.path, Sizes(0, 0, 0), Passes()), None, y, apart, beside)
+    return Found(passes, [], Plan(options.path, Sizes(0, 0, 0), Passes()), None, y)
 
 
 def _cotangents(passes: Sequence[HeadPass]) -> list[Sequence[Tensor | None]]:
