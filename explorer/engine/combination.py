@@ -157,7 +157,9 @@ class Combination:
         if self._options.create_graph:
             return None
         coarse = max(torch.finfo(each.dtype).eps for each in self._graph.outputs)
-        return rank.directions(self._scaled.unit[self._scaled.regular], coarse)
+        scaled = self._scaled
+        every = len(scaled.regular) == len(scaled.unit)  # then there is nothing to leave out
+        return rank.directions(scaled.unit if every else scaled.unit[scaled.regular], coarse)
 
     def _fewest(self, basis: Tensor | None) -> int:
         """How many cotangents have to be sent back."""
@@ -203,22 +205,23 @@ class Combination:
             return unit
 
         # In x's dtype, as autograd gives it; an entry too small for that is lost.
-        rows = self._sent(layout.size, entry, self._options.retain_graph, together)
-        linear = Linear(layout, rows)
+        rows = _Stack(self._graph, layout.size)
+        self._send(rows, layout.size, entry, self._options.retain_graph, together)
+        linear = Linear(layout, rows.finished())
         return split(linear.products(self._cotangents)), linear
 
     def _by_cotangents(self, together: bool | None) -> tuple[Products, Linear]:
-        unit = self._scaled.unit
-        rows = self._sent(len(self._rows), lambda n: unit[self._rows[n]], self._keep, together)
-        norms = self._scaled.norms[self._rows]
-        own = len(self._rows) > 1 and not self._options.create_graph  # then they were copied
-        found = split([restored(each, norms, own=own) for each in rows])
-        return self._placed(self._rows, found), self._linear()
+        unit, norms, rows = self._scaled.unit, self._scaled.norms, self._rows
+        found = _Products(norms[rows])
+        self._send(found, len(rows), lambda number: unit[rows[number]], self._keep, together)
+        return self._placed(rows, found.products), self._linear()
 
     def _by_directions(self, basis: Tensor, together: bool | None) -> tuple[Products, Linear]:
         odd, regular = self._scaled.odd, self._scaled.regular
         sent = torch.cat([basis, self._scaled.unit[odd]])
-        rows = self._sent(len(sent), lambda number: sent[number], self._keep, together)
+        stack = _Stack(self._graph, len(sent))
+        self._send(stack, len(sent), lambda number: sent[number], self._keep, together)
+        rows = stack.finished()
         linear = self._linear([each[: len(basis)] for each in rows], basis)
         unit, norms = self._scaled.unit[regular], self._scaled.norms[regular]
         found = split([restored(each, norms, own=True) for each in linear.products(unit)])
@@ -240,28 +243,31 @@ class Combination:
 
     # How it is sent.
 
-    def _sent(
-        self, count: int, cotangent: Callable[[int], Tensor], keep: bool, together: bool | None
-    ) -> list[Tensor]:
-        """The products `(count, *shape)` of so many cotangents for each tensor of x.
+    def _send(
+        self,
+        into: _Stack | _Products,
+        count: int,
+        cotangent: Callable[[int], Tensor],
+        keep: bool,
+        together: bool | None,
+    ) -> None:
+        """Sends so many cotangents back through f, and puts their products where they belong.
 
         `together` None decides after the first one. The graph is freed by the last unless it is
         to be kept.
         """
-        rows = _Rows(self._graph, count)
         first = 0
         if together is None and count > 2:
             start = time.perf_counter()
-            rows.put(0, [each[None] for each in self._graph.back(cotangent(0), keep=True)])
+            into.put(0, [each[None] for each in self._graph.back(cotangent(0), keep=True)])
             together = self._is_faster_together(time.perf_counter() - start, count - 1)
             first = 1
         if together and first < count:
-            first = self._sent_together(rows, first, cotangent)
+            first = self._send_together(into, first, count, cotangent)
         for number in range(first, count):
             last = number == count - 1
             found = self._graph.back(cotangent(number), keep=keep or not last)
-            rows.put(number, [each[None] for each in found])
-        return rows.finished()
+            into.put(number, [each[None] for each in found])
 
     def _is_faster_together(self, seconds: float, count: int) -> bool:
         operations, compiled = self._graph.operations()
@@ -270,17 +276,23 @@ class Combination:
         costs = cost.learned(seconds, operations, self._sizes)
         return costs.batch + count * costs.batched < count * costs.backward
 
-    def _sent_together(self, rows: _Rows, first: int, cotangent: Callable[[int], Tensor]) -> int:
+    def _send_together(
+        self,
+        into: _Stack | _Products,
+        first: int,
+        count: int,
+        cotangent: Callable[[int], Tensor],
+    ) -> int:
         """Sends chunks of cotangents from the number `first` on; returns the first that is left.
 
         That is past the last one, unless vmap cannot go through some operation of f.
         """
-        chunk = self._chunk(rows.count)
-        for number in range(first, rows.count, chunk):
-            numbers = range(number, min(number + chunk, rows.count))
+        chunk = self._chunk(count)
+        for number in range(first, count, chunk):
+            numbers = range(number, min(number + chunk, count))
             stacked = torch.stack([cotangent(each) for each in numbers])
             try:
-                rows.put(number, self._graph.back_together(stacked, keep=True))
+                into.put(number, self._graph.back_together(stacked, keep=True))
                 self._together = True
             except Exception as error:  # vmap's own are of many kinds; the loop tells f's
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -288,7 +300,7 @@ class Combination:
                     f"The backward passes went one after the other: vmap cannot take `f` ({reason})"
                 )
                 return number
-        return rows.count
+        return count
 
     def _chunk(self, count: int) -> int:
         """How many go together: what is asked for, or what fits the memory."""
@@ -301,20 +313,18 @@ class Combination:
         return max(1, min(count, int(rest / self._saved)))
 
 
-class _Rows:
-    """Products that come in, a row each, for every tensor of x."""
+class _Stack:
+    """Products that come in, as the rows of one matrix for every tensor of x."""
 
     def __init__(self, graph: Graph, count: int) -> None:
-        self.count = count
         self._parts: list[list[Tensor]] = []
-        self._rows = (
-            [] if count == 1 else [each.new_empty(count, *each.shape) for each in graph.inputs]
-        )
         # Writing into a tensor would be part of a graph, and a single row needs none to be in.
         self._whole = graph.create_graph or count == 1
+        shapes = [] if self._whole else [(each, (count, *each.shape)) for each in graph.inputs]
+        self._rows = [each.new_empty(shape) for each, shape in shapes]
 
     def put(self, first: int, found: list[Tensor]) -> None:
-        """Takes the rows `(B, *shape)` of the numbers from `first` on."""
+        """Takes the products `(B, *shape)` of the numbers from `first` on."""
         if self._whole:
             self._parts.append(found)
             return
@@ -322,11 +332,25 @@ class _Rows:
             rows[first : first + len(each)] = each
 
     def finished(self) -> list[Tensor]:
-        if not self._parts:
+        """`(count, *shape)` for each tensor of x."""
+        if not self._whole:
             return self._rows
         if len(self._parts) == 1:
             return self._parts[0]
         return [torch.cat(each) for each in zip(*self._parts, strict=True)]
+
+
+class _Products:
+    """Products that come in, each a gradient of its own, brought back to its size."""
+
+    def __init__(self, norms: Tensor) -> None:
+        self._norms = norms
+        self.products: Products = []
+
+    def put(self, first: int, found: list[Tensor]) -> None:
+        """Takes the products `(B, *shape)` of the numbers from `first` on."""
+        norms = self._norms[first : first + len(found[0])]
+        self.products += split([restored(each, norms) for each in found])
 
 
 def split(rows: Sequence[Tensor]) -> Products:
