@@ -127,11 +127,10 @@ class Combination:
             few = min(sizes.heads, sizes.outputs)
             sizes = Sizes(sizes.heads, sizes.outputs, sizes.inputs, few)
             return Plan(path, sizes, Passes(1, few)), None
-        operations, compiled = self._graph.operations()
         if self._forward is None:
             basis = self._directions()
             return Plan("low_rank_vjp", self._sizes, Passes()), basis
-        costs = cost.estimated(self._forward, operations, sizes)
+        costs = cost.estimated(self._forward, self._graph.operations, sizes)
         basis = None
         most = min(sizes.heads, sizes.outputs)
         if costs.rows < max(_CHEAP, _WORTH * (most - 1) * costs.backward):
@@ -141,7 +140,7 @@ class Combination:
             sizes = replace(sizes, rank=most)
         costs = replace(costs, rows=0.0)  # spent by now, whatever is chosen
         sizes_of = self._memory(sizes)
-        if compiled:
+        if self._graph.compiled:
             del sizes_of["batched_vjp"]
             self._notes.append("`f` is compiled, which vmap cannot go through: no batch was tried.")
         if self._columns is None or not forward_mode:
@@ -212,7 +211,7 @@ class Combination:
 
     def _by_cotangents(self, together: bool | None) -> tuple[Products, Linear]:
         unit, norms, rows = self._scaled.unit, self._scaled.norms, self._rows
-        found = _Products(norms[rows])
+        found = _Products(self._graph, unit, norms[rows])
         self._send(found, len(rows), lambda number: unit[rows[number]], self._keep, together)
         return self._placed(rows, found.products), self._linear()
 
@@ -270,10 +269,9 @@ class Combination:
             into.put(number, [each[None] for each in found])
 
     def _is_faster_together(self, seconds: float, count: int) -> bool:
-        operations, compiled = self._graph.operations()
-        if compiled or self._options.memory_limit is not None:
+        if self._graph.compiled or self._options.memory_limit is not None:
             return False
-        costs = cost.learned(seconds, operations, self._sizes)
+        costs = cost.learned(seconds, self._graph.operations, self._sizes)
         return costs.batch + count * costs.batched < count * costs.backward
 
     def _send_together(
@@ -343,14 +341,17 @@ class _Stack:
 class _Products:
     """Products that come in, each a gradient of its own, brought back to its size."""
 
-    def __init__(self, norms: Tensor) -> None:
+    def __init__(self, graph: Graph, sent: Tensor, norms: Tensor) -> None:
+        self._graph = graph
+        self._sent = sent
         self._norms = norms
         self.products: Products = []
 
     def put(self, first: int, found: list[Tensor]) -> None:
         """Takes the products `(B, *shape)` of the numbers from `first` on."""
         norms = self._norms[first : first + len(found[0])]
-        self.products += split([restored(each, norms) for each in found])
+        own = self._graph.gives(found, self._sent)
+        self.products += split([restored(each, norms, own=own) for each in found])
 
 
 def split(rows: Sequence[Tensor]) -> Products:

@@ -17,7 +17,7 @@ independent directions of the dg_i/dy, once for all heads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -548,16 +548,26 @@ class _OfGraph(_Source):
         """Each loss differentiated by the features, and by the inputs with the features held."""
         y, x, create_graph = self.y, self.inputs.tensors, self.options.create_graph
         assert y is not None
+        # A feature that is given twice has one cotangent, not one for each time.
+        first = {_edge(each): place for place, each in reversed(list(enumerate(y.tensors)))}
+        places = sorted(first.values())
         passes = []
-        for z, named_tensors in zip(losses, parameters, strict=True):
-            direct = x if self._uses_x(z) else ()
-            with held(y.tensors) if direct else nullcontext(), alive("losses"):
+        # Held with no direct term too: a feature may be computed from another one.
+        with held(y.tensors), alive("losses"):
+            for z, named_tensors in zip(losses, parameters, strict=True):
                 # Kept: losses may share more than the features, and be used for more than this.
-                passes.append(
-                    differentiated(
-                        z, y.tensors, direct, named_tensors, len(x), create_graph, retain_graph=True
-                    )
+                found = differentiated(
+                    z,
+                    [y.tensors[place] for place in places],
+                    x if self._uses_x(z) else (),
+                    named_tensors,
+                    len(x),
+                    create_graph,
+                    retain_graph=True,
                 )
+                by_place = dict(zip(places, found.cotangents, strict=True))
+                cotangents = [by_place.get(place) for place in range(len(y.tensors))]
+                passes.append(replace(found, cotangents=cotangents))
         return passes
 
     def further(self, heads: Sequence[Any], first: int) -> list[HeadPass]:

@@ -46,7 +46,7 @@ def recompute(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
     """f and a backward through it for every head."""
     passes, y = [], None
     for head in heads:
-        y = f(own)
+        y = _called(f, own, counter, options)
         passes.append(_whole(head(y, y.tensors, x, own), y.tensors, own, head, counter, options))
     assert y is not None  # there is at least one head
     return _naive(passes, x, y, options, counter, f.notes)
@@ -55,12 +55,19 @@ def recompute(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
 def retain_graph(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: list[Tensor],
                  counter: Counter, options: Options) -> Found:  # fmt: skip
     """f once, and a backward through it for every head."""
-    y = f(own)
+    y = _called(f, own, counter, options)
     passes = [
         _whole(head(y, y.tensors, x, own), y.tensors, own, head, counter, options, retain=True)
         for head in heads
     ]
     return _naive(passes, x, y, options, counter, f.notes)
+
+
+def _called(f: SlowFunction, own: list[Tensor], counter: Counter, options: Options) -> Outputs:
+    y = f(own)
+    if options.create_graph:
+        _require_twice_differentiable(Graph(y.tensors, own, counter))
+    return y
 
 
 def _whole(
@@ -77,7 +84,7 @@ def _whole(
         found = differentiated(
             z, (), own, head.parameters, len(own), options.create_graph, retain or None
         )
-    if all(each is None for each in found.direct) and not Graph(y, own, counter).connected():
+    if all(each is None for each in found.direct) and not Graph(y, own, counter).connected:
         raise ValueError(CUT_OFF)  # the weights of f may require grad, but x does not reach y
     return found
 
@@ -223,7 +230,7 @@ def _cotangents(passes: Sequence[HeadPass]) -> list[Sequence[Tensor | None]]:
 
 
 def _require_twice_differentiable(graph: Graph) -> None:
-    if graph.operations()[1]:
+    if graph.compiled:
         raise ValueError(
             "`create_graph` needs gradients that can be differentiated again, and those of a "
             "compiled `f` cannot. Give the function as it was before torch.compile."

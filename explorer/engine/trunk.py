@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
@@ -17,6 +18,7 @@ import optree
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
 
 from explorer.engine.plan import Passes
@@ -395,16 +397,35 @@ class Graph:
             for each, gradient in zip(self.inputs, found, strict=True)
         ]
 
-    def operations(self) -> tuple[int, bool]:
-        """(how many operations the graph holds, whether one of them is a compiled function)."""
-        nodes = self._nodes()
-        return len(nodes), any(node.name().startswith("CompiledFunction") for node in nodes)
+    @property
+    def operations(self) -> int:
+        """How many operations the graph holds."""
+        return len(self._nodes)
 
+    @property
+    def compiled(self) -> bool:
+        """Whether a part of f is a compiled function."""
+        return any(node.name().startswith("CompiledFunction") for node in self._nodes)
+
+    @property
     def connected(self) -> bool:
         """Whether any tensor of x leads to y."""
-        nodes = self._nodes()
-        return any(get_gradient_edge(each).node in nodes for each in self.inputs)
+        return any(get_gradient_edge(each).node in self._nodes for each in self.inputs)
 
+    def gives(self, found: Sequence[Tensor], cotangent: Tensor) -> bool:
+        """Whether these products of a cotangent are no one else's, and may be written over.
+
+        Those of an f that only moves its input are the cotangent itself, those of a sum one and
+        the same tensor; and what a function written in Python gives may be anything.
+        """
+        places = [each.untyped_storage().data_ptr() for each in (*found, cotangent)]
+        if self.create_graph or len(set(places)) < len(places):
+            return False
+        if not all(each.is_contiguous() for each in found):  # one number may stand for many
+            return False
+        return not any(isinstance(node, BackwardCFunction) for node in self._nodes)
+
+    @cached_property
     def _nodes(self) -> set[Any]:
         waiting = [get_gradient_edge(each).node for each in self.outputs]
         seen = set(waiting)
