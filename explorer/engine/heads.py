@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from explorer.engine.structure import Inputs
-from explorer.engine.trunk import Outputs
+from explorer.engine.trunk import Outputs, without_autocast
 from explorer.fields import shown
 
 Head = Callable[..., Tensor]
@@ -118,9 +118,10 @@ def differentiated(
     wanted = [*y, *x, *parameters.values()]
     if not wanted:
         return HeadPass(value, [], nothing)
-    found = torch.autograd.grad(
-        z, wanted, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph
-    )
+    with without_autocast(z.device.type):  # as torch asks of every backward
+        found = torch.autograd.grad(
+            z, wanted, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph
+        )
     by_parameter = found[len(y) + len(x) :]
     return HeadPass(
         value,
