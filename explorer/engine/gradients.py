@@ -43,7 +43,7 @@ from explorer.engine.heads import (
 from explorer.engine.linear import Linear
 from explorer.engine.paths import NAIVELY, Found, counted, cut, require_peer
 from explorer.engine.plan import NAIVE, PATHS, PEER, Passes, Plan, Sizes
-from explorer.engine.structure import Inputs, Layout, require_one_device
+from explorer.engine.structure import Inputs, real_size, require_one_device
 from explorer.engine.trunk import (
     Counter,
     Graph,
@@ -315,12 +315,13 @@ def _checked_heads(heads: object, head_parameters: object) -> list[CheckedHead]:
 
 
 def _require_grad(tensors: Inputs, name: str) -> None:
-    for tensor, called in zip(tensors.tensors, tensors.names, strict=True):
-        if not tensor.requires_grad:
-            raise ValueError(
-                f"`{called}` does not require grad. Give `{name}` that the losses were computed "
-                "from, with no .detach() and outside of torch.no_grad()."
-            )
+    wrong = sum(not tensor.requires_grad for tensor in tensors.tensors)
+    if wrong:
+        of = f"{wrong} of {len(tensors.tensors)} tensors do" if wrong > 1 else "a tensor does"
+        raise ValueError(
+            f"`{name}`: {of} not require grad. Give those that the losses were computed from, "
+            "with no .detach() and outside of torch.no_grad()."
+        )
 
 
 class _Source:
@@ -537,7 +538,7 @@ class _OfGraph(_Source):
                         z, (), x, named_tensors, len(x), options.create_graph, retain or None
                     )
                 )
-        sizes = Sizes(self.counter.backward, Layout(y.tensors).size, Layout(x).size)
+        sizes = Sizes(self.counter.backward, real_size(y.tensors), real_size(x))
         plan = Plan(options.path, sizes, self.counter.passes)
         return self.assembled(passes, iter(()), plan)
 

@@ -22,9 +22,8 @@ from explorer.engine.combination import Combination, Options, Products, split
 from explorer.engine.heads import CheckedHead, HeadPass, differentiated
 from explorer.engine.linear import Linear
 from explorer.engine.plan import PEER, Passes, Plan, Sizes
-from explorer.engine.rank import scaled
 from explorer.engine.saved import saved_bytes
-from explorer.engine.structure import Inputs, Layout
+from explorer.engine.structure import Inputs, Layout, real_size
 from explorer.engine.trunk import CUT_OFF, Counter, Graph, Outputs, SlowFunction
 
 
@@ -85,7 +84,7 @@ def _whole(
         found = differentiated(
             z, (), own, head.parameters, len(own), options.create_graph, retain or None
         )
-    if all(each is None for each in found.direct) and not Graph(y, own, counter).connected():
+    if all(each is None for each in found.direct) and not Graph(y, own, counter).connected:
         raise ValueError(CUT_OFF)  # the weights of f may require grad, but x does not reach y
     return found
 
@@ -109,7 +108,7 @@ def _naive(
     passes: list[HeadPass], x: Inputs, y: Outputs, options: Options, counter: Counter,
     notes: Sequence[str],
 ) -> Found:  # fmt: skip
-    sizes = Sizes(counter.backward, Layout(y.tensors).size, Layout(x.tensors).size)
+    sizes = Sizes(counter.backward, real_size(y.tensors), real_size(x.tensors))
     plan = Plan(options.path, sizes, counter.passes, notes=tuple(notes))
     return Found(passes, [], plan)
 
@@ -183,13 +182,15 @@ def through_y(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
         y, linear = by_columns(f, own, options.create_graph)
         found = _alone(heads, y, x, own, options)
         cotangents = linear.layout.rows(_cotangents(found.passes))
-        sizes = Sizes(len(cotangents), linear.layout.size, Layout(own).size)
+        sizes = Sizes(len(cotangents), linear.layout.size, real_size(own))
         plan = Plan("jvp", sizes, counter.passes, notes=tuple(f.notes))
-        products = split(linear.products(scaled(cotangents)))
-        return replace(found, products=products, plan=plan, linear=linear)
+        found.products = split(linear.products(cotangents))
+        found.linear, found.plan = linear, plan
+        return found
     combination, found = prepared(f, heads, x, own, counter, options)
-    products, linear, plan = combination.run()
-    return replace(found, products=products, plan=plan.noting(f.notes), linear=linear)
+    found.products, found.linear, plan = combination.run()
+    found.plan = plan.noting(f.notes)
+    return found
 
 
 def prepared(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: list[Tensor],
@@ -229,7 +230,7 @@ def _cotangents(passes: Sequence[HeadPass]) -> list[Sequence[Tensor | None]]:
 
 
 def _require_twice_differentiable(graph: Graph) -> None:
-    if graph.operations()[1]:
+    if graph.compiled:
         raise ValueError(
             "`create_graph` needs gradients that can be differentiated again, and those of a "
             "compiled `f` cannot. Give the function as it was before torch.compile."

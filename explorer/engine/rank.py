@@ -72,6 +72,8 @@ def directions(unit: Tensor, digits: float) -> Tensor | None:
     heads, outputs = unit.shape
     if min(heads, outputs) < 2:
         return None
+    if _independent(unit):
+        return None
     limit = max(LIMIT * torch.finfo(unit.dtype).eps * outputs**0.5, digits)
     left, sizes, right = _decomposed(unit)
     # The squared distance of row k from the first r directions is Σ_{j≥r} (U_kj·S_j)².
@@ -83,6 +85,18 @@ def directions(unit: Tensor, digits: float) -> Tensor | None:
     missing = unit - (unit @ basis.mT) @ basis
     found = torch.linalg.vector_norm(missing, dim=1).amax()
     return basis if found <= 2 * limit else None
+
+
+def _independent(rows: Tensor) -> bool:
+    """Whether the rows, or the columns where they are fewer, are far from dependent.
+
+    Told by their Gram matrix alone, whose least eigenvalue is the square of the least singular
+    value: far cheaper than a decomposition, but blind below the square root of the precision.
+    """
+    gram = rows @ rows.mT if len(rows) <= rows.shape[1] else rows.mT @ rows
+    least = 1e3 * len(gram) * torch.finfo(gram.dtype).eps
+    identity = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    return bool(torch.linalg.cholesky_ex(gram - least * identity).info == 0)
 
 
 def _decomposed(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
