@@ -1,7 +1,7 @@
 """Whatever f, the heads, the shapes and dtypes are: every path has every gradient to rounding.
 
-The reference is c_k·J, with J from torch.autograd.functional.jacobian in float64 and c_k the
-cotangent that autograd gives for the head alone.
+The reference is c_k·J, with J from torch.autograd.functional.jacobian and c_k the cotangent that
+autograd gives for the head alone.
 """
 
 import math
@@ -85,22 +85,20 @@ def test_low_rank_families_of_heads(
     outputs, inputs = sizes
     function = layers(outputs, inputs, rank, seed, f)
     weights = matrix(heads, outputs, min(directions, heads), seed + 5)
-    x = randn(inputs, seed=seed + 7)
-    y, jacobian = function(x), of_jacobian(function, x)
+    x = randn(inputs, seed=seed + 7, dtype=dtype)
+    # In x's dtype too: where f is ill-conditioned in float32, its own dy/dx is what can be had.
+    y, jacobian = function(x), of_jacobian(function, x).double()
     bends: list[Callable[[Tensor], Tensor]] = [torch.sin, torch.square, lambda u: u]
     bend = bends[seed % 3] if nonlinear else bends[2]
     gs = [lambda y, w=w: bend((w.to(y) * y).sum()) for w in weights]
     leaf = y.clone().requires_grad_()
-    cotangents = [torch.autograd.grad(g(leaf), leaf)[0] for g in gs]
+    cotangents = [torch.autograd.grad(g(leaf), leaf)[0].double() for g in gs]
     norm = torch.linalg.matrix_norm(jacobian, 2).item()
     fewest = int(torch.linalg.matrix_rank(torch.stack(cotangents))) if dtype == DOUBLE else None
     for path in PATHS:
-        found = gradients(function, gs, x.to(dtype), path=path)
+        found = gradients(function, gs, x, path=path)
         for gradient, cotangent in zip(found.gradients, cotangents, strict=True):
-            size = norm * cotangent.norm().item()
-            if dtype == torch.float32:  # the cotangent itself is that of a rounded y
-                size = max(size, norm * weights.norm().item() * max(1.0, y.norm().item() ** 2))
-            within(gradient, cotangent @ jacobian, size, dtype)
+            within(gradient, cotangent @ jacobian, norm * cotangent.norm().item(), dtype)
         passes = found.passes
         if path in ("low_rank_vjp", "auto"):
             assert passes.backward <= min(heads, outputs)
