@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from explorer.functions.description import Exact
 from explorer.engine.paths import chain
+from explorer.functions.description import Exact
 
 
 def relative_difference(value: Tensor, reference: Tensor) -> float:

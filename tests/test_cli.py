@@ -16,11 +16,11 @@ from click.testing import CliRunner, Result
 import explorer
 from explorer import sentences, signals
 from explorer.cli import cli
+from explorer.engine.plan import PATHS
 from explorer.experiment import table
 from explorer.fields import shown
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.engine.plan import PATHS
 from explorer.tables import tables
 from tests.work import handles, session, soon
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from explorer.engine.plan import PATHS
 from explorer.experiment import (
     DTYPES,
     LACKING,
@@ -23,7 +24,6 @@ from explorer.experiment import (
 )
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
-from explorer.engine.plan import PATHS
 
 
 def problems(**values: Any) -> dict[str, str]:
@@ -85,7 +85,8 @@ def test_defaults() -> None:
     assert experiment.function == "matrix_exp_trace"
     assert experiment.size == 200
     assert experiment.heads == ("square", "sqrt")
-    assert experiment.paths == tuple(PATHS)
+    assert experiment.paths == ("recompute", "retain_graph", "reuse", "auto")
+    assert (experiment.scaling, experiment.cutoff) == ((), 1.0)
     assert experiment.parameters == {"x": 1.0}
     assert experiment.budget is None
     assert experiment == Experiment.from_values({})

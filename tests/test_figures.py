@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from explorer import sentences, units
-from explorer.figures import CONFIG, PATH_STYLE, figures, mime_bundle, style
 from explorer.engine.plan import PATHS
+from explorer.figures import CONFIG, PATH_STYLE, figures, mime_bundle, style
 from explorer.result import HeadNorms, JacobianResult, Result
 from tests.results import NOTHING_YET, good, head, inaccurate, real, result, timed, untimed
 

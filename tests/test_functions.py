@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from explorer.engine.paths import jacobian
 from explorer.experiment import Experiment
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem, Setting
-from explorer.engine.paths import jacobian
 
 DTYPES = ("float32", "float64")
 

@@ -45,12 +45,12 @@ def test_a_path_still_to_run() -> None:
     waiting = untimed("running", forward=2, backward=2, predicted_seconds=3.0)
     seen = result({"recompute": waiting}, {"sin": head({}, {})}, status="running")
     assert tables(seen)["time"].rows[0][:6] == ("recompute", "–", "–", "–", "0", "not yet run")
-    assert tables(seen)["passes"].rows == (("recompute (expected)", "2", "2", "0"),)
+    assert tables(seen)["passes"].rows == (("recompute (expected)", "2", "2", "0", "–"),)
 
 
 def test_passes() -> None:
     assert tables(good())["passes"].rows == (
-        ("recompute", "10", "10", "0"), ("reuse", "1", "1", "0"),
+        ("recompute", "10", "10", "0", "–"), ("reuse", "1", "1", "0", "–"),
     )  # fmt: skip
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from explorer.app.autorun import Pace
-from explorer.experiment import Experiment
 from explorer.engine.plan import PATHS, expected_passes
+from explorer.experiment import Experiment
 from explorer.result import Result
 from tests.results import head, result, timed
 
