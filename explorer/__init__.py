@@ -2,7 +2,7 @@
 
     import explorer
 
-    result = explorer.gradients(f, [g1, g2], x, path="reuse")
+    result = explorer.gradients(f, [g1, g2], x)
 
 The names below are imported when they are first used: only what computes imports torch.
 """
@@ -13,19 +13,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from explorer.engine.gradients import Gradients, gradients, plan, pullback
+    from explorer.engine.hessian import hvp
+    from explorer.engine.plan import Passes, Plan
     from explorer.experiment import Experiment, InvalidExperiment
-    from explorer.engine.paths import Gradients, Passes, gradients
     from explorer.result import Result
     from explorer.worker import Worker
 
 _HOME = {
     "Experiment": "experiment",
-    "Gradients": "engine.paths",
+    "Gradients": "engine.gradients",
     "InvalidExperiment": "experiment",
-    "Passes": "engine.paths",
+    "Passes": "engine.plan",
+    "Plan": "engine.plan",
     "Result": "result",
     "Worker": "worker",
-    "gradients": "engine.paths",
+    "gradients": "engine.gradients",
+    "hvp": "engine.hessian",
+    "plan": "engine.gradients",
+    "pullback": "engine.gradients",
 }
 
 __all__ = [
@@ -33,9 +39,13 @@ __all__ = [
     "Gradients",
     "InvalidExperiment",
     "Passes",
+    "Plan",
     "Result",
     "Worker",
     "gradients",
+    "hvp",
+    "plan",
+    "pullback",
 ]
 
 

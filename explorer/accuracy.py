@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from explorer.engine.paths import chain
+from explorer.engine.linear import chain
 from explorer.functions.description import Exact
 
 

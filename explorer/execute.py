@@ -22,8 +22,8 @@ from torch import Tensor
 
 from explorer import devices, memory, scan
 from explorer.accuracy import exact_gradient, relative_difference
-from explorer.engine.gradients import gradients
-from explorer.engine.paths import chain, jacobian
+from explorer.engine.gradients import gradients, jacobian
+from explorer.engine.linear import chain
 from explorer.engine.plan import (
     NAIVE,
     PATHS,
@@ -34,12 +34,13 @@ from explorer.engine.plan import (
     expected_passes,
     predicted_seconds,
 )
+from explorer.engine.saved import saved_bytes
 from explorer.events import Progress
 from explorer.experiment import Along, Experiment, InvalidExperiment, uninstalled
 from explorer.functions.description import Problem
 from explorer.heads import HEADS, Head
 from explorer.jacobian import head_gradient, spectral_norm
-from explorer.measure import SLOW, saved_bytes, statistics, timed
+from explorer.measure import SLOW, statistics, timed
 from explorer.result import (
     Array,
     Environment,

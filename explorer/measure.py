@@ -1,4 +1,4 @@
-"""Time and saved bytes of one execution, and the statistics of many.
+"""Time of one execution, and the statistics of many.
 
 The clock is torch.utils.benchmark's, which waits for an accelerator's queue; the statistics and
 the warnings about noise are its Measurement's.
@@ -6,12 +6,10 @@ the warnings about noise are its Measurement's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
-from torch import Tensor
 from torch.utils.benchmark import Measurement, TaskSpec, timer
 
 from explorer.result import Seconds
@@ -46,54 +44,3 @@ def statistics(runs: Sequence[float]) -> tuple[Seconds, str]:
             break
     seconds = Seconds(median=measured.median, iqr=measured.iqr, minimum=min(runs), runs=tuple(runs))
     return seconds, noise
-
-
-class Saved:
-    """Bytes that autograd holds for backward: `size` is the most at one time so far."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._held: dict[int, int] = {}  # storage address → how many saved tensors share it
-        self._now = 0
-
-    def hold(self, tensor: Tensor) -> _Held:
-        return _Held(tensor, self)
-
-    def add(self, storage: torch.UntypedStorage) -> None:
-        address = storage.data_ptr()
-        if self._held.setdefault(address, 0) == 0:
-            self._now += storage.nbytes()
-            self.size = max(self.size, self._now)
-        self._held[address] += 1
-
-    def remove(self, storage: torch.UntypedStorage) -> None:
-        address = storage.data_ptr()
-        self._held[address] -= 1
-        if self._held[address] == 0:
-            self._now -= storage.nbytes()
-            del self._held[address]
-
-
-class _Held:
-    """A tensor saved for backward; autograd drops it together with the graph."""
-
-    def __init__(self, tensor: Tensor, saved: Saved) -> None:
-        # Cut off from its graph, or an output that is saved and its graph would keep each other.
-        self.tensor = tensor.detach()
-        self._storage = tensor.untyped_storage()
-        self._saved = saved
-        saved.add(self._storage)
-
-    def __del__(self) -> None:
-        self._saved.remove(self._storage)
-
-
-@contextmanager
-def saved_bytes() -> Iterator[Saved]:
-    """Counts what autograd saves in the block, storages that tensors share once.
-
-    Of several graphs one after the other, the largest counts, not their sum.
-    """
-    saved = Saved()
-    with torch.autograd.graph.saved_tensors_hooks(saved.hold, lambda held: held.tensor):
-        yield saved

@@ -1,13 +1,15 @@
 """A scan measures what it says: heads of full rank, counted passes, ends with their reason."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
 from explorer import scaling, scan
-from explorer.engine.plan import PATHS, Costs, expected_passes
+from explorer.engine.plan import PATHS, Costs, Passes, expected_passes
+from explorer.experiment import Along
 from explorer.functions import FUNCTIONS
 from explorer.result import Scaling
 from explorer.scaling import Scan, heads
@@ -47,17 +49,24 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is timed takes a second."""
-    monkeypatch.setattr(scaling, "timed", lambda run: (1.0, run()))
+    """Every pass through f takes a second, and a head alone another."""
+
+    def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+        found = run()
+        passes = found[0] if isinstance(found, tuple) else None
+        seconds = passes.forward + passes.backward if isinstance(passes, Passes) else 1
+        return float(seconds), found
+
+    monkeypatch.setattr(scaling, "timed", timed)
 
 
 def made(
-    left: float = math.inf, spare: float = math.inf, along: str = "heads", **values: Any
+    left: float = math.inf, spare: float = math.inf, along: Along = "heads", **values: Any
 ) -> Scan:
     chosen = experiment(**NETWORK | values)
     problem = FUNCTIONS[chosen.function].build(chosen.setting)
     costs = Costs.of(1e-4, 1e-4)
-    return Scan(chosen, along, problem, costs, lambda: left, spare)  # type: ignore[arg-type]
+    return Scan(chosen, along, problem, costs, lambda: left, spare)
 
 
 def ran(one: Scan) -> Scaling:
@@ -68,7 +77,7 @@ def ran(one: Scan) -> Scaling:
 
 @pytest.mark.parametrize("along", ["heads", "outputs"])
 @pytest.mark.usefixtures("limited")
-def test_every_path_is_measured_at_every_count_with_the_passes_it_took(along: Any) -> None:
+def test_every_path_is_measured_at_every_count_with_the_passes_it_took(along: Along) -> None:
     result = ran(made(along=along, paths=",".join(PATHS), cutoff=60.0))
     assert (result.along, result.counts) == (along, (1, 2, 5))
     assert (result.heads, result.outputs) == ((None, 2) if along == "heads" else (16, None))
@@ -104,15 +113,13 @@ def test_predictions_are_from_one_pass_of_each_kind_and_one_head() -> None:
 
 @pytest.mark.usefixtures("limited", "a_second")
 def test_a_slow_path_is_cut_off_and_the_others_go_on() -> None:
-    # By its run of a second at one head, where 3 s were predicted, recompute takes 15/3 s at five.
-    result = ran(made(paths="recompute,reuse", cutoff=4.5))
+    # Without the heads, which are predicted to take 1 s each and take nothing: 2, 4 and 10 s.
+    result = ran(made(paths="recompute,reuse", cutoff=9.0))
     slow, quick = result.paths["recompute"], result.paths["reuse"]
     assert [point.count for point in slow.measured] == [1, 2]
-    assert (
-        slow.ended == "5 heads would take about 2.5 s, more than the cut-off of 2 s" or slow.ended
-    )
+    assert slow.ended == "5 heads would take about 10 s, more than the cut-off of 9 s"
     assert [point.count for point in quick.measured] == [1, 2, 5]
-    assert len(slow.predicted) == 3
+    assert (len(slow.predicted), quick.ended) == (3, "")
 
 
 @pytest.mark.usefixtures("limited", "a_second")

@@ -13,8 +13,8 @@ seconds; nothing here imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 PATHS: dict[str, str] = {
@@ -156,6 +156,10 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
 
+    def noting(self, notes: Iterable[str]) -> Plan:
+        """The same plan with further notes before its own."""
+        return replace(self, notes=(*notes, *self.notes))
+
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only mapping does not pickle.
         return Plan, (self.path, self.sizes, self.passes, dict(self.seconds), self.notes)
@@ -228,12 +232,15 @@ def choose(
             f"`memory_limit` is {memory_limit:.3g} bytes, and the path that takes the least "
             f"needs about {least:.3g}. Give at least that, or None for no limit."
         )
-    # f has run forward when `auto` chooses: a path in forward mode passes through it again.
     passes = {path: expected_passes(path, sizes) for path in fits}
-    if "jvp" in passes:
-        passes["jvp"] = Passes(1, 0, passes["jvp"].forward_mode)
     seconds = {path: predicted_seconds(path, sizes, costs) for path in fits}
-    if "jvp" in seconds and sizes.inputs:
+    if "batched_vjp" in fits:  # of the same directions as one after the other
+        passes["batched_vjp"] = expected_passes("low_rank_vjp", sizes)
+        fewest = replace(sizes, heads=sizes.directions)
+        spared = (sizes.heads - sizes.directions) * costs.head
+        seconds["batched_vjp"] = predicted_seconds("batched_vjp", fewest, costs) + spared
+    if "jvp" in fits and sizes.inputs:  # f, which has run forward by now, runs again
+        passes["jvp"] = replace(passes["jvp"], forward=1)
         seconds["jvp"] += costs.forward
     best = min(fits, key=lambda path: seconds[path])
     return Plan(best, sizes, passes[best], seconds, notes)

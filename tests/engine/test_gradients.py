@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import explorer
-from explorer.engine.paths import chain, gradients, jacobian
+from explorer.engine.gradients import gradients, jacobian
+from explorer.engine.linear import chain
 from explorer.engine.plan import NAIVE, PATHS
 from tests.passes import counting
 

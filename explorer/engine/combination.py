@@ -1,0 +1,318 @@
+"""The products c·J of the cotangents of all heads, in as few passes back through f as there can be.
+
+What is sent back are the entries of y, or the directions of the cotangents, or the cotangents
+themselves, whichever are fewest; one after the other, or together in one vectorized backward.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from explorer.engine import cost, rank
+from explorer.engine.linear import Linear, combined, restored
+from explorer.engine.plan import Passes, Plan, Sizes, choose
+from explorer.engine.structure import Layout
+from explorer.engine.trunk import Graph
+
+Products = list[list[Tensor] | None]
+"""For each cotangent its product c·J for each tensor of x, or None for zeros."""
+
+# Looking for directions may take so many seconds, or this part of what they could save.
+_CHEAP, _WORTH = 1e-3, 0.25
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the products are to be taken.
+
+    Attributes:
+        path: one of the paths that cut the graph at y.
+        create_graph: whether the gradients are to be differentiated again.
+        chunk_size: how many cotangents go together; None for as many as fit.
+        memory_limit: bytes that may be taken beside the graph of f; None for no limit.
+        retain_graph: whether the graph must outlive the passes in any case.
+        extend: whether it must where J is not known after them, for further heads.
+    """
+
+    path: str
+    create_graph: bool = False
+    chunk_size: int | None = None
+    memory_limit: float | None = None
+    retain_graph: bool = False
+    extend: bool = True
+
+
+class Combination:
+    """The products for K cotangents, `(K, m)`, through one graph.
+
+    Args:
+        forward: seconds of the forward pass; None where it was not seen.
+        saved: bytes that the graph holds, where a `memory_limit` asks for them.
+        columns: takes J by forward mode; None where f is not there to be called.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        cotangents: Tensor,
+        options: Options,
+        *,
+        forward: float | None = None,
+        saved: int = 0,
+        columns: Callable[[], Linear] | None = None,
+    ) -> None:
+        self._graph = graph
+        self._cotangents = cotangents
+        self._options = options
+        self._forward = forward
+        self._saved = saved
+        self._columns = columns
+        self._scaled = rank.scaled(cotangents)
+        self._rows = self._scaled.regular + self._scaled.odd  # a zero row has no product to take
+        self._x = Layout(graph.inputs)
+        self._sizes = Sizes(len(cotangents), graph.layout.size, self._x.size)
+        self._notes: list[str] = []
+        self._together = False  # whether a batch was sent
+
+    def run(self) -> tuple[Products, Linear, Plan]:
+        """(the products, what is then known of J, the plan that was followed)."""
+        path = self._options.path
+        basis = None
+        if path == "auto":
+            plan, basis = self.decide()
+        else:
+            plan = Plan(path, self._sizes, Passes())
+            if path == "low_rank_vjp":
+                basis = self._directions()
+        if plan.path == "jvp":
+            assert self._columns is not None  # or it would be no candidate
+            try:
+                linear = self._columns()
+            except RuntimeError as error:
+                self._notes.append(f"Forward mode was tried and left: {error}")
+                plan, basis = self.decide(forward_mode=False)
+            else:
+                return split(linear.products(self._cotangents)), linear, plan
+        before = self._graph.counter.backward
+        products, linear = self._follow(plan, basis)
+        sent = self._graph.counter.backward - before
+        known = plan.sizes.rank if path in ("reuse", "batched_vjp") else sent
+        if path == "auto" and plan.path != "reuse":
+            plan = replace(plan, path="batched_vjp" if self._together else "low_rank_vjp")
+        plan = replace(plan, sizes=replace(plan.sizes, rank=known), passes=Passes(1, sent))
+        return products, linear, plan.noting(self._notes)
+
+    # What is decided.
+
+    def decide(self, forward_mode: bool = True) -> tuple[Plan, Tensor | None]:
+        """(the plan of least predicted time, the directions if they were looked for)."""
+        sizes, limit = self._sizes, self._options.memory_limit
+        if min(len(self._rows), sizes.outputs) <= 1 and limit is None:
+            path = "reuse" if sizes.outputs == 1 else "low_rank_vjp"  # nothing can be fewer
+            few = min(len(self._rows), 1)
+            return Plan(path, replace(sizes, rank=few), Passes(1, few)), None
+        operations, compiled = self._graph.nodes()
+        if self._forward is None:
+            basis = self._directions()
+            return Plan("low_rank_vjp", self._sizes, Passes()), basis
+        costs = cost.estimated(self._forward, operations, sizes)
+        basis = None
+        most = min(sizes.heads, sizes.outputs)
+        if costs.rows < max(_CHEAP, _WORTH * (most - 1) * costs.backward):
+            basis = self._directions()
+            sizes = replace(sizes, rank=self._fewest(basis))
+        else:
+            costs = replace(costs, rows=0.0)
+            sizes = replace(sizes, rank=most)
+        sizes_of = self._memory(sizes)
+        if compiled:
+            del sizes_of["batched_vjp"]
+            self._notes.append("`f` is compiled, which vmap cannot go through: no batch was tried.")
+        if self._columns is None or not forward_mode:
+            del sizes_of["jvp"]
+        return choose(sizes, costs, candidates=sizes_of, memory_limit=limit), basis
+
+    def _directions(self) -> Tensor | None:
+        """A basis of the cotangents that is smaller than they are many.
+
+        None where the gradients are to be differentiated again: the derivative of a cotangent
+        need not lie in the basis. Rows that are not finite take no part.
+        """
+        if self._options.create_graph:
+            return None
+        coarse = max(torch.finfo(each.dtype).eps for each in self._graph.outputs)
+        return rank.directions(self._scaled.unit[self._scaled.regular], coarse)
+
+    def _fewest(self, basis: Tensor | None) -> int:
+        """How many cotangents have to be sent back."""
+        fewest = min(len(self._rows), self._sizes.outputs)
+        return fewest if basis is None else min(fewest, len(basis) + len(self._scaled.odd))
+
+    def _memory(self, sizes: Sizes) -> dict[str, float]:
+        """Bytes that each path takes beside the graph of f: what it sends gives as many rows of
+        x's size, and the gradients are as many again where they are combined of those."""
+        row = float(self._x.size * self._x.dtype.itemsize)
+        results = len(self._rows) * row
+        few = results + (sizes.directions * row if sizes.directions < len(self._rows) else 0.0)
+        return {
+            "reuse": results + sizes.outputs * row,
+            "low_rank_vjp": few,
+            "jvp": results + sizes.outputs * row,
+            "batched_vjp": few + self._saved,
+        }
+
+    # What is done.
+
+    def _follow(self, plan: Plan, basis: Tensor | None) -> tuple[Products, Linear]:
+        if plan.path == "reuse":
+            return self._by_entries(together=False)
+        if plan.path == "batched_vjp" and self._options.path != "auto":
+            return self._by_cotangents(together=True)
+        # A graph that was there already: only its first pass tells what the others will take.
+        learn = self._options.path == "auto" and self._forward is None
+        together = None if learn else plan.path == "batched_vjp"
+        fewest = self._fewest(basis)
+        if fewest == self._sizes.outputs:  # then J itself, which answers for further heads too
+            return self._by_entries(together)
+        if basis is None or fewest == len(self._rows):
+            return self._by_cotangents(together)
+        return self._by_directions(basis, together)
+
+    def _by_entries(self, together: bool | None) -> tuple[Products, Linear]:
+        layout = self._graph.layout
+
+        def entry(number: int) -> Tensor:
+            unit = torch.zeros(layout.size, dtype=layout.dtype, device=layout.device)
+            unit[number] = 1
+            return unit
+
+        # In x's dtype, as autograd gives it; an entry too small for that is lost.
+        rows = self._sent(layout.size, entry, self._options.retain_graph, together)
+        linear = Linear(layout, rows)
+        return split(linear.products(self._cotangents)), linear
+
+    def _by_cotangents(self, together: bool | None) -> tuple[Products, Linear]:
+        unit = self._scaled.unit
+        rows = self._sent(len(self._rows), lambda n: unit[self._rows[n]], self._keep, together)
+        norms = self._scaled.norms[self._rows]
+        found = split([restored(each, norms) for each in rows])
+        return self._placed(self._rows, found), self._linear()
+
+    def _by_directions(self, basis: Tensor, together: bool | None) -> tuple[Products, Linear]:
+        odd, regular = self._scaled.odd, self._scaled.regular
+        sent = torch.cat([basis, self._scaled.unit[odd]])
+        rows = self._sent(len(sent), lambda number: sent[number], self._keep, together)
+        linear = self._linear([each[: len(basis)] for each in rows], basis)
+        unit, norms = self._scaled.unit[regular], self._scaled.norms[regular]
+        few = rank.Scaled(unit, norms, list(range(len(regular))), [])
+        found = split([combined(few, unit @ basis.mT, each) for each in linear.rows or ()])
+        alone = split([each[len(basis) :] for each in rows])
+        return self._placed(regular + odd, found + alone), linear
+
+    def _placed(self, rows: Sequence[int], found: Products) -> Products:
+        """The products at the numbers of their cotangents, None for those that were not sent."""
+        by_row = dict(zip(rows, found, strict=True))
+        return [by_row.get(row) for row in range(len(self._cotangents))]
+
+    @property
+    def _keep(self) -> bool:
+        return self._options.retain_graph or self._options.extend
+
+    def _linear(self, rows: list[Tensor] | None = None, basis: Tensor | None = None) -> Linear:
+        """What is known where J is not."""
+        return Linear(self._graph.layout, rows, basis, self._graph if self._keep else None)
+
+    # How it is sent.
+
+    def _sent(
+        self, count: int, cotangent: Callable[[int], Tensor], keep: bool, together: bool | None
+    ) -> list[Tensor]:
+        """The products `(count, *shape)` of so many cotangents for each tensor of x.
+
+        `together` None decides after the first one. The graph is freed by the last unless it is
+        to be kept.
+        """
+        rows = _Rows(self._graph, count)
+        first = 0
+        if together is None and count > 2:
+            start = time.perf_counter()
+            rows.put(0, [each[None] for each in self._graph.back(cotangent(0), keep=True)])
+            together = self._is_faster_together(time.perf_counter() - start, count - 1)
+            first = 1
+        if together:
+            first = self._sent_together(rows, first, cotangent)
+        for number in range(first, count):
+            last = number == count - 1
+            found = self._graph.back(cotangent(number), keep=keep or not last)
+            rows.put(number, [each[None] for each in found])
+        return rows.finished()
+
+    def _is_faster_together(self, seconds: float, count: int) -> bool:
+        operations, compiled = self._graph.nodes()
+        if compiled or self._options.memory_limit is not None:
+            return False
+        costs = cost.learned(seconds, operations, self._sizes)
+        return costs.batch + count * costs.batched < count * costs.backward
+
+    def _sent_together(self, rows: _Rows, first: int, cotangent: Callable[[int], Tensor]) -> int:
+        """Sends chunks of cotangents from the number `first` on; returns the first that is left.
+
+        That is past the last one, unless vmap cannot go through some operation of f.
+        """
+        chunk = self._chunk(rows.count)
+        for number in range(first, rows.count, chunk):
+            numbers = range(number, min(number + chunk, rows.count))
+            stacked = torch.stack([cotangent(each) for each in numbers])
+            try:
+                rows.put(number, self._graph.back_together(stacked, keep=True))
+                self._together = True
+            except Exception as error:  # vmap's own are of many kinds; the loop tells f's
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                self._notes.append(
+                    f"The backward passes went one after the other: vmap cannot take `f` ({reason})"
+                )
+                return number
+        return rows.count
+
+    def _chunk(self, count: int) -> int:
+        """How many go together: what is asked for, or what fits the memory."""
+        if self._options.chunk_size is not None:
+            return self._options.chunk_size
+        limit = self._options.memory_limit
+        if limit is None or not self._saved:
+            return count
+        rest = limit - self._memory(self._sizes)["batched_vjp"] + self._saved
+        return max(1, min(count, int(rest / self._saved)))
+
+
+class _Rows:
+    """Products that come in, a row each, for every tensor of x."""
+
+    def __init__(self, graph: Graph, count: int) -> None:
+        self.count = count
+        self._parts: list[list[Tensor]] = []
+        self._rows = [each.new_empty(count, *each.shape) for each in graph.inputs]
+        self._differentiable = graph.create_graph
+
+    def put(self, first: int, found: list[Tensor]) -> None:
+        """Takes the rows `(B, *shape)` of the numbers from `first` on."""
+        if self._differentiable:
+            self._parts.append(found)  # writing into a tensor would be part of the graph
+            return
+        for rows, each in zip(self._rows, found, strict=True):
+            rows[first : first + len(each)] = each
+
+    def finished(self) -> list[Tensor]:
+        if not self._parts:
+            return self._rows
+        return [torch.cat(each) for each in zip(*self._parts, strict=True)]
+
+
+def split(rows: Sequence[Tensor]) -> Products:
+    """By row, its part of each tensor."""
+    return [list(each) for each in zip(*(rows.unbind() for rows in rows), strict=True)]

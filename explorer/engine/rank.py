@@ -1,0 +1,92 @@
+"""The directions of y along which the heads depend on it: a basis of their cotangents.
+
+With C the K cotangents as rows (K×m), of rank r, and V (r×m) an orthonormal basis of them,
+C·J = (C·Vᵀ)·(V·J): r products with J in the place of K. (The singular value decomposition;
+Golub and Van Loan, Matrix Computations, 2.4.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+LIMIT = 16.0
+"""Times eps·√m: how far from a basis a row of norm 1 may lie and be counted as in it."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Cotangents at norm 1: `c_k = norms[k] · unit[k]`.
+
+    f's backward need not be linear in floating point (that of a matrix exponential scales its
+    argument by the size of the cotangent), and is best at norm 1.
+
+    Attributes:
+        unit: the rows `(K, m)`; those of norm 0 or not finite are as they were.
+        norms: 2-norms `(K,)`, 1 for the rows that are as they were.
+        regular: the numbers of the rows that are finite and not zero.
+        odd: the numbers of the rows that are not finite.
+    """
+
+    unit: Tensor
+    norms: Tensor
+    regular: list[int]
+    odd: list[int]
+
+
+def scaled(cotangents: Tensor) -> Scaled:
+    """The cotangents `(K, m)` at norm 1. The norms are constants to a later derivative."""
+    with torch.no_grad():
+        largest = cotangents.abs().amax(dim=1) if cotangents.shape[1] else cotangents.sum(dim=1)
+        # In two steps, or the squares under the root of a large or small norm would be lost.
+        safe = torch.where(largest > 0, largest, 1.0)
+        norms = largest * torch.linalg.vector_norm(cotangents / safe[:, None], dim=1)
+        seen = norms.tolist()
+        regular = [row for row, norm in enumerate(seen) if 0 < norm < float("inf")]
+        odd = [row for row, norm in enumerate(seen) if not norm < float("inf")]
+        if len(regular) < len(seen):
+            norms = torch.where((norms > 0) & norms.isfinite(), norms, 1.0)
+    return Scaled(cotangents / norms[:, None], norms, regular, odd)
+
+
+def directions(unit: Tensor, digits: float) -> Tensor | None:
+    """An orthonormal basis `(r, m)` of the rows `(K, m)` of norm 1, with r < min(K, m).
+
+    r is the least with which every single row lies in the basis but for a part of the size of
+    rounding, `LIMIT`·`digits`·√m, with `digits` the spacing of the numbers at 1 in the dtype that
+    the rows were computed in. None where there is no such r.
+    """
+    heads, outputs = unit.shape
+    if min(heads, outputs) < 2:
+        return None
+    limit = LIMIT * digits * outputs**0.5
+    left, sizes, right = _decomposed(unit)
+    # The squared distance of row k from the first r directions is Σ_{j≥r} (U_kj·S_j)².
+    beyond = ((left * sizes) ** 2).flip(1).cumsum(1).flip(1)
+    rank = int((beyond.amax(0).sqrt() > limit).sum())
+    if rank >= min(heads, outputs):
+        return None
+    basis = right[:rank]
+    missing = unit - (unit @ basis.mT) @ basis
+    found = torch.linalg.vector_norm(missing, dim=1).amax()
+    return basis if found <= 2 * limit else None
+
+
+def _decomposed(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The thin singular value decomposition; of a wide matrix through its QR, which is faster."""
+    heads, outputs = rows.shape
+    if outputs <= 2 * heads:
+        left, sizes, right = torch.linalg.svd(rows, full_matrices=False)
+        return left, sizes, right
+    tall, square = torch.linalg.qr(rows.mT)
+    left, sizes, right = torch.linalg.svd(square.mT, full_matrices=False)
+    return left, sizes, right @ tall.mT
+
+
+def seconds(heads: int, outputs: int) -> float:
+    """A rough guess of what `directions` takes on a few cores: some ten operations an entry of
+    the larger side for each pair of the smaller, at 1e10 a second, and the calls."""
+    least = min(heads, outputs)
+    return 1e-4 + 1e-9 * heads * outputs * least

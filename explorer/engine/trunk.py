@@ -1,0 +1,426 @@
+"""f, passed through and counted: called, with a tangent, and sent cotangents back through."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType, MethodType
+from typing import Any
+
+import optree
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.autograd.graph import get_gradient_edge
+
+from explorer.engine.plan import Passes
+from explorer.engine.structure import Inputs, Layout, require_one_device
+from explorer.fields import shown
+
+CUT_OFF = (
+    "`f` returned a tensor that is cut off from `x`, so it has no gradient. Leave out .detach(), "
+    ".item(), .numpy(), torch.no_grad() and new torch.tensor(...) in `f`."
+)
+FREED = (
+    "The graph of `{name}` was already freed by an earlier backward. Take the gradients before "
+    "that backward, or give that one retain_graph=True."
+)
+
+
+_make_dual: Callable[[Tensor, Tensor], Tensor] = forward_ad.make_dual
+_unpack_dual: Callable[[Any], tuple[Tensor, Tensor | None]] = forward_ad.unpack_dual
+
+
+class Counter:
+    """The passes through f so far, counted as they happen."""
+
+    def __init__(self) -> None:
+        self.forward = 0
+        self.backward = 0
+        self.forward_mode = 0
+
+    @property
+    def passes(self) -> Passes:
+        return Passes(self.forward, self.backward, self.forward_mode)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """y: the tensors in it that can be differentiated, and its structure around them.
+
+    Leaves of another kind (an integer mask, a constant) are handed to the heads as they are.
+    """
+
+    tensors: list[Tensor]
+    leaves: list[Any]
+    places: list[int]
+    spec: optree.PyTreeSpec
+
+    def build(self, tensors: Sequence[Tensor]) -> Any:
+        """y's structure with these tensors in their places."""
+        if len(self.leaves) == 1:
+            return optree.tree_unflatten(self.spec, tensors)
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, tensors, strict=True):
+            leaves[place] = tensor
+        return optree.tree_unflatten(self.spec, leaves)
+
+
+class SlowFunction:
+    """f, checked and counted.
+
+    A second call of an f that is random, or that keeps state in buffers, would be another
+    function: every call gets the random numbers and the buffers of the first.
+    """
+
+    def __init__(self, f: Callable[..., Any], inputs: Inputs, counter: Counter) -> None:
+        if not callable(f):
+            raise TypeError(
+                f"`f` is {shown(f)}, which cannot be called. "
+                "Give a function that takes `x` to a torch.Tensor, or to several."
+            )
+        self._f = f
+        self._inputs = inputs
+        self._counter = counter
+        self._repetition = _Repetition(f, inputs)
+        self._first: list[Tensor] | None = None
+        self.seconds = 0.0
+        """Wall seconds of the last call."""
+        self.notes: list[str] = []
+
+    def __call__(self, own: Sequence[Tensor]) -> Outputs:
+        """y at these tensors of x, with the graph that leads back to them."""
+        y, leaves, spec = self._call(own)
+        self._counter.forward += 1
+        places = [place for place, leaf in enumerate(leaves) if _differentiable(leaf)]
+        if not places:
+            raise _nothing_to_differentiate(y, leaves)
+        for place in places:
+            leaves[place] = _apart(leaves[place], own)
+        return self._checked(Outputs([leaves[place] for place in places], leaves, places, spec))
+
+    def column(
+        self, own: Sequence[Tensor], index: int, tangent: Tensor
+    ) -> tuple[Outputs, list[Tensor | None]]:
+        """(y, its derivative along a tangent of the tensor `index` of x), by forward mode.
+
+        The derivative has a tensor for each of y's, None where y does not depend on that input.
+        """
+        with forward_ad.dual_level():
+            duals = list(own)
+            duals[index] = _make_dual(own[index], tangent)
+            _, leaves, spec = self._call(duals)
+            self._counter.forward_mode += 1
+            pairs = {
+                place: _unpack_dual(leaf)
+                for place, leaf in enumerate(leaves)
+                if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+            }
+            for place, (primal, _) in pairs.items():
+                leaves[place] = primal
+            primals = [primal for primal, _ in pairs.values()]
+            found = Outputs(primals, leaves, list(pairs), spec)
+            return self._checked(found), [each for _, each in pairs.values()]
+
+    def _call(self, own: Sequence[Tensor]) -> tuple[Any, list[Any], optree.PyTreeSpec]:
+        versions = [tensor._version for tensor in own]
+        bound = self._inputs.bound(self._f, own)
+        with self._repetition:
+            start = time.perf_counter()
+            y = bound()
+            self.seconds = time.perf_counter() - start
+        if [tensor._version for tensor in own] != versions:
+            raise ValueError("`f` changes `x` in place. Let it work on a copy, x.clone().")
+        leaves, spec = optree.tree_flatten(y)
+        return y, leaves, spec
+
+    def _checked(self, found: Outputs) -> Outputs:
+        require_one_device(found.tensors, "y")
+        for tensor in found.tensors:
+            wrong = int(tensor.detach().isnan().sum())
+            if wrong:
+                raise ValueError(
+                    f"`f` returned NaN in {wrong} of {tensor.numel()} entries, so no gradient is "
+                    "right. Check the values of `x` and the operations in `f`."
+                )
+        plain = [tensor.detach() for tensor in found.tensors]
+        if self._first is None:
+            self._first = plain
+            self.notes += self._repetition.notes
+            self.notes += _autocast_note(found.tensors, self._inputs.tensors)
+            for note in self._repetition.notes:
+                warn(note)
+        elif not self._same(plain):
+            self._first = None  # told once
+            note = (
+                "`f` gave another y when it was called again with the same `x`, random numbers and "
+                "buffers, so it keeps state: the passes of this result are of different functions."
+            )
+            self.notes.append(note)
+            warn(note)
+        return found
+
+    def _same(self, plain: list[Tensor]) -> bool:
+        """Whether y is that of the first call, but for rounding."""
+        assert self._first is not None
+        return len(plain) == len(self._first) and all(
+            one.shape == other.shape
+            and torch.allclose(one, other, rtol=torch.finfo(one.dtype).eps ** 0.5, atol=0.0)
+            for one, other in zip(plain, self._first, strict=True)
+        )
+
+
+def warn(message: str) -> None:
+    """Warns at the line outside this package that asked for the gradients."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+_FOLDER = str(Path(__file__).parent)
+
+
+def _differentiable(leaf: object) -> bool:
+    return isinstance(leaf, Tensor) and leaf.requires_grad
+
+
+def _apart(y: Tensor, own: Sequence[Tensor]) -> Tensor:
+    """A tensor of our own for y: f may return x itself, or one tensor again and again.
+
+    Apart from x, and no view of a view: a head that changes y is then seen to change y, while
+    torch keeps some views from being changed, in its own words.
+    """
+    return y.clone() if y._is_view() or any(y is each for each in own) else y.view_as(y)
+
+
+def _nothing_to_differentiate(y: object, leaves: list[Any]) -> Exception:
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    if len(tensors) != len(leaves) or not tensors:
+        what = type(y).__name__
+        return TypeError(
+            f"`f` returned a {what}. Return a torch.Tensor, or several in a tuple, list or dict."
+        )
+    if not any(tensor.is_floating_point() or tensor.is_complex() for tensor in tensors):
+        return TypeError(f"`f` returned dtype {tensors[0].dtype}. Return a floating tensor.")
+    return ValueError(CUT_OFF)
+
+
+def _autocast_note(y: Sequence[Tensor], x: Sequence[Tensor]) -> list[str]:
+    if not torch.is_autocast_enabled(y[0].device.type):
+        return []
+    coarse = max((tensor.dtype for tensor in y), key=lambda dtype: torch.finfo(dtype).eps)
+    if torch.finfo(coarse).eps <= max(torch.finfo(tensor.dtype).eps for tensor in x):
+        return []
+    return [
+        f"`f` ran under autocast, so y is {str(coarse).removeprefix('torch.')}: "
+        "the gradients have no more digits than that."
+    ]
+
+
+class _Repetition:
+    """Gives every call of f the random numbers and the buffers that the first call had.
+
+    After the last call both are as one single call leaves them.
+    """
+
+    def __init__(self, f: Callable[..., Any], inputs: Inputs) -> None:
+        self._modules = _modules(f, inputs.module)
+        self._device = inputs.tensors[0].device
+        self._before: tuple[list[Tensor], list[Tensor]] | None = None
+        self._after: tuple[list[Tensor], list[Tensor]] | None = None
+        self.notes: list[str] = []
+
+    def __enter__(self) -> None:
+        if self._before is None:
+            self._before = self._generators(), [each.clone() for each in self._buffers()]
+        else:
+            self._restore(self._before)
+
+    def __exit__(self, *error: object) -> None:
+        assert self._before is not None
+        if self._after is None:
+            generators = self._generators()
+            buffers = self._buffers()
+            self.notes = _changes(self._before, (generators, buffers))
+            self._after = generators, [each.clone() for each in buffers] if self.notes else []
+        else:
+            self._restore(self._after)
+
+    def _generators(self) -> list[Tensor]:
+        states = [torch.get_rng_state()]
+        if self._device.type == "cuda":
+            states.append(torch.cuda.get_rng_state(self._device))
+        elif self._device.type == "mps":
+            states.append(torch.mps.get_rng_state())
+        return states
+
+    def _buffers(self) -> list[Tensor]:
+        return [buffer for module in self._modules for buffer in module.buffers()]
+
+    def _restore(self, state: tuple[list[Tensor], list[Tensor]]) -> None:
+        if not self.notes:
+            return
+        generators, buffers = state
+        torch.set_rng_state(generators[0])
+        if self._device.type == "cuda":
+            torch.cuda.set_rng_state(generators[1], self._device)
+        elif self._device.type == "mps":
+            torch.mps.set_rng_state(generators[1])
+        with torch.no_grad():
+            for buffer, kept in zip(self._buffers(), buffers, strict=True):
+                buffer.copy_(kept)
+
+
+def _changes(
+    before: tuple[list[Tensor], list[Tensor]], after: tuple[list[Tensor], list[Tensor]]
+) -> list[str]:
+    """What a call of f changed beside x, as sentences."""
+    notes = []
+    if not all(map(torch.equal, before[0], after[0])):
+        notes.append(
+            "`f` is random (it drew random numbers, as dropout does): every pass here got the same "
+            "ones, but a second run is another function, with other gradients."
+        )
+    if not all(map(torch.equal, before[1], after[1])):
+        notes.append(
+            "`f` keeps state (a buffer of its module changed, as those of batch norm in training "
+            "mode do): every pass here began with the same state, but a second run is another "
+            "function."
+        )
+    return notes
+
+
+def _modules(f: object, x: torch.nn.Module | None) -> list[torch.nn.Module]:
+    """The modules that f is, or holds in a closure, a partial, a method or a global it names."""
+    found = [] if x is None else [x]
+    waiting, seen = [f], set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, torch.nn.Module):
+            found.append(each)
+        elif isinstance(each, functools.partial):
+            waiting += [each.func, *each.args, *each.keywords.values()]
+        elif isinstance(each, MethodType):
+            waiting += [each.__self__, each.__func__]
+        elif isinstance(each, FunctionType):
+            waiting += [cell.cell_contents for cell in each.__closure__ or () if _filled(cell)]
+            names = each.__code__.co_names
+            waiting += [each.__globals__[name] for name in names if name in each.__globals__]
+    return found
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # a name that is not bound yet
+        return False
+
+
+class Graph:
+    """The graph that leads from the tensors of x to those of y: cotangents sent back through it.
+
+    Backward runs outside of autocast, as torch asks: each operation in the dtype of its forward.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Tensor],
+        inputs: Sequence[Tensor],
+        counter: Counter,
+        *,
+        name: str = "y",
+        cut_off: str = CUT_OFF,
+        create_graph: bool = False,
+    ) -> None:
+        self.outputs = list(outputs)
+        self.inputs = list(inputs)
+        self.layout = Layout(outputs)
+        self.create_graph = create_graph
+        self.counter = counter
+        self._name = name
+        self._cut_off = cut_off
+
+    def back(self, cotangent: Tensor, *, keep: bool) -> list[Tensor]:
+        """cᵀ·dy/dx for each tensor of x, from c of shape `(m,)`, laid out as y is.
+
+        With `keep` the graph stays for further passes.
+        """
+        return self._back(self.layout.tensors(cotangent), 1, keep)
+
+    def back_together(self, cotangents: Tensor, *, keep: bool) -> list[Tensor]:
+        """The same for B cotangents `(B, m)` in one vectorized backward: each result `(B, *shape)`.
+
+        Raises:
+            Exception: whatever vmap raises that cannot go through some operation of f.
+        """
+        return self._back(self.layout.tensors(cotangents), len(cotangents), keep)
+
+    def _back(self, cotangents: list[Tensor], count: int, keep: bool) -> list[Tensor]:
+        batched = cotangents[0].ndim > self.outputs[0].ndim
+        with without_autocast(self.outputs[0].device.type), restored_grad(self.outputs):
+            try:
+                found = torch.autograd.grad(
+                    self.outputs,
+                    self.inputs,
+                    cotangents,
+                    retain_graph=keep or self.create_graph,
+                    create_graph=self.create_graph,
+                    allow_unused=True,
+                    is_grads_batched=batched,
+                )
+            except RuntimeError as error:
+                require_alive(error, self._name)
+                raise
+        self.counter.backward += count
+        if all(each is None for each in found):
+            raise ValueError(self._cut_off)
+        batch = (count,) if batched else ()
+        return [
+            each.new_zeros(batch + each.shape) if gradient is None else gradient
+            for each, gradient in zip(self.inputs, found, strict=True)
+        ]
+
+    def nodes(self) -> tuple[int, bool]:
+        """(how many operations the graph holds, whether one of them is a compiled function)."""
+        waiting = [get_gradient_edge(each).node for each in self.outputs]
+        seen = set(waiting)
+        while waiting:
+            for node, _ in waiting.pop().next_functions:
+                if node is not None and node not in seen:
+                    seen.add(node)
+                    waiting.append(node)
+        return len(seen), any(node.name().startswith("CompiledFunction") for node in seen)
+
+
+def require_alive(error: RuntimeError, name: str) -> None:
+    """Raises the error in words that say what to do, if it is that of a graph that is gone."""
+    if "second time" in str(error):
+        raise RuntimeError(FREED.format(name=name)) from error
+
+
+def without_autocast(device_type: str) -> AbstractContextManager[Any]:
+    """Where autocast is on, a block in which it is off."""
+    if torch.is_autocast_enabled(device_type):
+        return torch.autocast(device_type, enabled=False)
+    return nullcontext()
+
+
+@contextmanager
+def restored_grad(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Keeps what `.grad` of tensors with `retain_grad()` holds: our passes would overwrite it."""
+    kept = [(each, each.grad) for each in tensors if each.retains_grad]
+    try:
+        yield
+    finally:
+        for each, gradient in kept:
+            each.grad = gradient
