@@ -12,6 +12,7 @@ from torch import Tensor
 class Count:
     forward: int = 0
     backward: int = 0
+    forward_mode: int = 0
 
 
 class _Gate(torch.autograd.Function):
@@ -27,6 +28,11 @@ class _Gate(torch.autograd.Function):
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None]:
         ctx.count.backward += 1
         return cotangent, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, count: None) -> Tensor:
+        ctx.count.forward_mode += 1
+        return tangent.clone()
 
 
 def counting(f: Callable[[Tensor], Tensor]) -> tuple[Callable[[Tensor], Tensor], Count]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from explorer.engine import cost, rank
-from explorer.engine.linear import Linear, combined, restored
+from explorer.engine.linear import Linear, restored
 from explorer.engine.plan import Passes, Plan, Sizes, choose
 from explorer.engine.structure import Layout
 from explorer.engine.trunk import Graph
@@ -97,7 +97,7 @@ class Combination:
                 self._notes.append(f"Forward mode was tried and left: {error}")
                 plan, basis = self.decide(forward_mode=False)
             else:
-                return split(linear.products(self._cotangents)), linear, plan
+                return split(linear.products(self._scaled)), linear, plan
         before = self._graph.counter.backward
         products, linear = self._follow(plan, basis)
         sent = self._graph.counter.backward - before
@@ -116,7 +116,7 @@ class Combination:
             path = "reuse" if sizes.outputs == 1 else "low_rank_vjp"  # nothing can be fewer
             few = min(len(self._rows), 1)
             return Plan(path, replace(sizes, rank=few), Passes(1, few)), None
-        operations, compiled = self._graph.nodes()
+        operations, compiled = self._graph.operations()
         if self._forward is None:
             basis = self._directions()
             return Plan("low_rank_vjp", self._sizes, Passes()), basis
@@ -127,8 +127,8 @@ class Combination:
             basis = self._directions()
             sizes = replace(sizes, rank=self._fewest(basis))
         else:
-            costs = replace(costs, rows=0.0)
             sizes = replace(sizes, rank=most)
+        costs = replace(costs, rows=0.0)  # spent by now, whatever is chosen
         sizes_of = self._memory(sizes)
         if compiled:
             del sizes_of["batched_vjp"]
@@ -194,7 +194,7 @@ class Combination:
         # In x's dtype, as autograd gives it; an entry too small for that is lost.
         rows = self._sent(layout.size, entry, self._options.retain_graph, together)
         linear = Linear(layout, rows)
-        return split(linear.products(self._cotangents)), linear
+        return split(linear.products(self._scaled)), linear
 
     def _by_cotangents(self, together: bool | None) -> tuple[Products, Linear]:
         unit = self._scaled.unit
@@ -209,8 +209,7 @@ class Combination:
         rows = self._sent(len(sent), lambda number: sent[number], self._keep, together)
         linear = self._linear([each[: len(basis)] for each in rows], basis)
         unit, norms = self._scaled.unit[regular], self._scaled.norms[regular]
-        few = rank.Scaled(unit, norms, list(range(len(regular))), [])
-        found = split([combined(few, unit @ basis.mT, each) for each in linear.rows or ()])
+        found = split(linear.products(rank.Scaled(unit, norms, list(range(len(regular))), [])))
         alone = split([each[len(basis) :] for each in rows])
         return self._placed(regular + odd, found + alone), linear
 
@@ -244,7 +243,7 @@ class Combination:
             rows.put(0, [each[None] for each in self._graph.back(cotangent(0), keep=True)])
             together = self._is_faster_together(time.perf_counter() - start, count - 1)
             first = 1
-        if together:
+        if together and first < count:
             first = self._sent_together(rows, first, cotangent)
         for number in range(first, count):
             last = number == count - 1
@@ -253,7 +252,7 @@ class Combination:
         return rows.finished()
 
     def _is_faster_together(self, seconds: float, count: int) -> bool:
-        operations, compiled = self._graph.nodes()
+        operations, compiled = self._graph.operations()
         if compiled or self._options.memory_limit is not None:
             return False
         costs = cost.learned(seconds, operations, self._sizes)

@@ -285,7 +285,7 @@ def jacobian(f: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         cotangents = nothing.to(graph.layout.device)
         _, linear, _ = Combination(graph, cotangents, Options("reuse")).run()
         assert linear.rows is not None  # that is what `reuse` takes
-        return linear.rows[0].reshape(*y.tensors[0].shape, *x.shape)
+        return linear.rows[0].reshape((*y.tensors[0].shape, *x.shape))
 
 
 def _options(
@@ -399,7 +399,7 @@ class _Source:
         rows = self.linear.rows
         if rows is None or len(x) > 1 or len(y.tensors) > 1 or y.tensors[0].is_complex():
             return None
-        return rows[0].reshape(*y.tensors[0].shape, *x[0].shape)
+        return rows[0].reshape((*y.tensors[0].shape, *x[0].shape))
 
     def surrogate(self, x: Any) -> Any:
         linear = self._known()

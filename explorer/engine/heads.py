@@ -115,6 +115,8 @@ def differentiated(
         zeros = {name: torch.zeros_like(each) for name, each in parameters.items()}
         return HeadPass(value, [None] * len(y), nothing, zeros)
     wanted = [*y, *x, *parameters.values()]
+    if not wanted:
+        return HeadPass(value, [], nothing)
     found = torch.autograd.grad(
         z, wanted, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph
     )

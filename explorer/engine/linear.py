@@ -6,6 +6,7 @@ small matrix product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -44,14 +45,13 @@ class Linear:
         """Whether J is known, so that no cotangent needs a pass."""
         return self.rows is not None and self.basis is None
 
-    def products(self, cotangents: Tensor) -> list[Tensor]:
+    def products(self, scaled: rank.Scaled) -> list[Tensor]:
         """c·J for each row c of `(K, m)` and each tensor of x: `(K, *shape)`, in the wider dtype.
 
         The rows must lie in the basis.
         """
         assert self.rows is not None
         with without_autocast(self.layout.device.type):
-            scaled = rank.scaled(cotangents)
             coefficients = scaled.unit
             if self.basis is not None:
                 coefficients = coefficients @ self.basis.to(coefficients).mT
@@ -63,14 +63,14 @@ class Linear:
         Raises:
             RuntimeError: that is needed, and the graph was not kept; `missing` is the message.
         """
-        if self.complete:
-            return self.products(cotangents)
         scaled = rank.scaled(cotangents)
+        if self.complete:
+            return self.products(scaled)
         known = [self._spans(row) for row in scaled.unit]
         rows = []
         for row, cotangent in enumerate(cotangents):
             if known[row]:
-                rows.append([each[0] for each in self.products(cotangent[None])])
+                rows.append([each[0] for each in self.products(rank.scaled(cotangent[None]))])
             elif self._graph is None:
                 raise RuntimeError(missing)
             else:
@@ -112,7 +112,7 @@ def combined(scaled: rank.Scaled, coefficients: Tensor, rows: Tensor) -> Tensor:
     to go along.
     """
     wide = torch.promote_types(coefficients.dtype, rows.dtype)
-    flat = rows.reshape(len(rows), -1).to(wide)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:])).to(wide)
     coefficients = coefficients.to(flat.device, wide)
     if scaled.odd:
         regular = torch.ones(len(coefficients), 1, dtype=torch.bool, device=flat.device)
@@ -123,7 +123,7 @@ def combined(scaled: rank.Scaled, coefficients: Tensor, rows: Tensor) -> Tensor:
             found[row] = products.sum(0)
     else:
         found = coefficients @ flat
-    return restored(found, scaled.norms).reshape(len(coefficients), *rows.shape[1:])
+    return restored(found, scaled.norms).reshape((len(coefficients), *rows.shape[1:]))
 
 
 def chain(cotangent: Tensor, jacobian: Tensor) -> Tensor:
@@ -137,5 +137,5 @@ def chain(cotangent: Tensor, jacobian: Tensor) -> Tensor:
     layout = Layout([cotangent])
     row = layout.rows([[cotangent]])
     shape = jacobian.shape[cotangent.ndim :]
-    (found,) = Linear(layout, [jacobian.reshape(layout.size, *shape)]).products(row)
+    (found,) = Linear(layout, [jacobian.reshape((layout.size, *shape))]).products(rank.scaled(row))
     return found[0]

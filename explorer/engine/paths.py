@@ -22,6 +22,7 @@ from explorer.engine.combination import Combination, Options, Products, split
 from explorer.engine.heads import CheckedHead, HeadPass, differentiated
 from explorer.engine.linear import Linear
 from explorer.engine.plan import PEER, Passes, Plan, Sizes
+from explorer.engine.rank import scaled
 from explorer.engine.saved import saved_bytes
 from explorer.engine.structure import Inputs, Layout
 from explorer.engine.trunk import CUT_OFF, Counter, Graph, Outputs, SlowFunction
@@ -78,9 +79,12 @@ def _whole(
 ) -> HeadPass:
     """The whole gradient of z by x, which goes back through f where z depends on y."""
     with counted(y, counter):
-        return differentiated(
+        found = differentiated(
             z, (), own, head.parameters, len(own), options.create_graph, retain or None
         )
+    if all(each is None for each in found.direct) and not Graph(y, own, counter).connected():
+        raise ValueError(CUT_OFF)  # the weights of f may require grad, but x does not reach y
+    return found
 
 
 @contextmanager
@@ -115,17 +119,18 @@ def torchjd(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: list[
     y = f(own)
     values = [head(y, y.tensors, x, own) for head in heads]
     parts = [
-        differentiated(z, (), (), head.parameters, len(own), False, retain_graph=True)
+        differentiated(z, y.tensors, (), head.parameters, len(own), False, retain_graph=True)
         for z, head in zip(values, heads, strict=True)
     ]
     wanted = [row for row, z in enumerate(values) if z.requires_grad]
     if wanted:
-        # Its default sends all together, which takes longer wherever f is arithmetic.
-        chunk = options.chunk_size or 1
-        found = jac([values[row] for row in wanted], own, parallel_chunk_size=chunk)
-        counter.backward += len(wanted)
+        # One after the other: together, as is its default, takes longer where f is arithmetic.
+        found = jac([values[row] for row in wanted], own, parallel_chunk_size=1)
         for place, row in enumerate(wanted):
             parts[row] = replace(parts[row], direct=[each[place] for each in found])
+    # It sends zeros along for the others, so that each of them takes a pass if any does.
+    counter.backward += len(wanted) * any(each.depends_on_y for each in parts)
+    parts = [replace(each, cotangents=()) for each in parts]
     return _naive(parts, x, y, options, counter, f.notes)
 
 
@@ -177,7 +182,7 @@ def through_y(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
         cotangents = linear.layout.rows(_cotangents(found.passes))
         sizes = Sizes(len(cotangents), linear.layout.size, Layout(own).size)
         plan = Plan("jvp", sizes, counter.passes, notes=tuple(f.notes))
-        products = split(linear.products(cotangents))
+        products = split(linear.products(scaled(cotangents)))
         return replace(found, products=products, plan=plan, linear=linear)
     combination, found = prepared(f, heads, x, own, counter, options)
     products, linear, plan = combination.run()
@@ -221,7 +226,7 @@ def _cotangents(passes: Sequence[HeadPass]) -> list[Sequence[Tensor | None]]:
 
 
 def _require_twice_differentiable(graph: Graph) -> None:
-    if graph.nodes()[1]:
+    if graph.operations()[1]:
         raise ValueError(
             "`create_graph` needs gradients that can be differentiated again, and those of a "
             "compiled `f` cannot. Give the function as it was before torch.compile."
@@ -285,8 +290,8 @@ def _column(
 def _from_columns(columns: list[Tensor], layout: Layout, tensor: Tensor) -> Tensor:
     """dy/dx of shape `(m, *shape)` for one tensor of x."""
     if not columns:
-        return tensor.new_zeros(layout.size, *tensor.shape)
+        return tensor.new_zeros((layout.size, *tensor.shape))
     matrix = torch.stack(columns, dim=1)
     if tensor.is_complex():
         matrix = torch.view_as_complex(matrix.reshape(layout.size, -1, 2))
-    return matrix.reshape(layout.size, *tensor.shape)
+    return matrix.reshape((layout.size, *tensor.shape))

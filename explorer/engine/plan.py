@@ -13,7 +13,7 @@ seconds; nothing here imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -156,8 +156,10 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
 
-    def noting(self, notes: Iterable[str]) -> Plan:
+    def noting(self, notes: Sequence[str]) -> Plan:
         """The same plan with further notes before its own."""
+        if not notes:
+            return self
         return replace(self, notes=(*notes, *self.notes))
 
     def __reduce__(self) -> tuple[object, ...]:

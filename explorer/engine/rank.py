@@ -7,6 +7,7 @@ Golub and Van Loan, Matrix Computations, 2.4.)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -39,15 +40,21 @@ class Scaled:
 def scaled(cotangents: Tensor) -> Scaled:
     """The cotangents `(K, m)` at norm 1. The norms are constants to a later derivative."""
     with torch.no_grad():
-        largest = cotangents.abs().amax(dim=1) if cotangents.shape[1] else cotangents.sum(dim=1)
-        # In two steps, or the squares under the root of a large or small norm would be lost.
+        norms = torch.linalg.vector_norm(cotangents, dim=1)
+        seen = norms.tolist()
+        limits = torch.finfo(norms.dtype)
+        # Beyond, the squares under the root overflow, or lose digits.
+        if all(limits.tiny**0.5 / limits.eps < norm < limits.max**0.5 for norm in seen):
+            with torch.enable_grad():
+                unit = cotangents / norms[:, None]
+            return Scaled(unit, norms, list(range(len(seen))), [])
+        largest = cotangents.abs().amax(dim=1) if cotangents.shape[1] else norms
         safe = torch.where(largest > 0, largest, 1.0)
         norms = largest * torch.linalg.vector_norm(cotangents / safe[:, None], dim=1)
         seen = norms.tolist()
-        regular = [row for row, norm in enumerate(seen) if 0 < norm < float("inf")]
-        odd = [row for row, norm in enumerate(seen) if not norm < float("inf")]
-        if len(regular) < len(seen):
-            norms = torch.where((norms > 0) & norms.isfinite(), norms, 1.0)
+        regular = [row for row, norm in enumerate(seen) if 0 < norm < math.inf]
+        odd = [row for row, norm in enumerate(seen) if not norm < math.inf]
+        norms = torch.where((norms > 0) & norms.isfinite(), norms, 1.0)
     return Scaled(cotangents / norms[:, None], norms, regular, odd)
 
 

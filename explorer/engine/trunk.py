@@ -115,7 +115,7 @@ class SlowFunction:
         with forward_ad.dual_level():
             duals = list(own)
             duals[index] = _make_dual(own[index], tangent)
-            _, leaves, spec = self._call(duals)
+            y, leaves, spec = self._call(duals)
             self._counter.forward_mode += 1
             pairs = {
                 place: _unpack_dual(leaf)
@@ -124,6 +124,8 @@ class SlowFunction:
             }
             for place, (primal, _) in pairs.items():
                 leaves[place] = primal
+            if not pairs:
+                raise _nothing_to_differentiate(y, leaves)
             primals = [primal for primal, _ in pairs.values()]
             found = Outputs(primals, leaves, list(pairs), spec)
             return self._checked(found), [each for _, each in pairs.values()]
@@ -390,8 +392,17 @@ class Graph:
             for each, gradient in zip(self.inputs, found, strict=True)
         ]
 
-    def nodes(self) -> tuple[int, bool]:
+    def operations(self) -> tuple[int, bool]:
         """(how many operations the graph holds, whether one of them is a compiled function)."""
+        nodes = self._nodes()
+        return len(nodes), any(node.name().startswith("CompiledFunction") for node in nodes)
+
+    def connected(self) -> bool:
+        """Whether any tensor of x leads to y."""
+        nodes = self._nodes()
+        return any(get_gradient_edge(each).node in nodes for each in self.inputs)
+
+    def _nodes(self) -> set[Any]:
         waiting = [get_gradient_edge(each).node for each in self.outputs]
         seen = set(waiting)
         while waiting:
@@ -399,7 +410,7 @@ class Graph:
                 if node is not None and node not in seen:
                     seen.add(node)
                     waiting.append(node)
-        return len(seen), any(node.name().startswith("CompiledFunction") for node in seen)
+        return seen
 
 
 def require_alive(error: RuntimeError, name: str) -> None:
