@@ -74,12 +74,13 @@ class Scan:
 
     def run(self) -> Iterator[str | Scaling]:
         """Measures; yields what is measured next, in words, and what is known after each count."""
+        self._break_even = self._turn()
         if self._costly():
             return
         yield f"scaling along {self._along}: one pass of each kind"
         self._low = self._costs(self._counts[0])
         self._high = self._costs(self._fit[-1]) if self._along == "outputs" else self._low
-        self._break_even = scan.break_even(self._experiment.paths, self._counts, self._predicted)
+        self._break_even = self._turn()
         yield self.result
         for count in self._counts:
             if count not in self._fit:
@@ -141,6 +142,9 @@ class Scan:
         sizes = scan.sizes(self._experiment, self._along, count)
         return predicted_seconds(path, sizes, self._costs_at(count))
 
+    def _turn(self) -> BreakEven | None:
+        return scan.break_even(self._experiment.paths, self._counts, self._predicted)
+
     def _prediction(self, path: str, count: int) -> ScalingPrediction:
         sizes, costs = scan.sizes(self._experiment, self._along, count), self._costs_at(count)
         passes = expected_passes(path, sizes, costs)
@@ -157,7 +161,7 @@ class Scan:
         if not points:
             return predicted
         last = self._predicted(path, points[-1].count)
-        return predicted * points[-1].seconds.median / last if last else predicted
+        return predicted * points[-1].seconds.minimum / last if last else predicted
 
     def _why_not(self, path: str, count: int) -> str:
         """Why a path is not run at a count; empty where it is."""
@@ -222,8 +226,11 @@ class Scan:
             found = gradients(problem.f, every, problem.x, path=path)
             return found.passes, found.plan.path
 
+        expected = self._expected(path, count)
         first, (passes, taken) = timed(once)
         more = scan.executions(first, self._experiment.repeats) - 1
+        if first <= SLOW and first > 2 * expected:  # it may have imported what it needs
+            more = max(1, more)
         runs = [timed(once)[0] for _ in range(more)] or [first]
         seconds, _ = statistics(runs)
         return ScalingPoint(

@@ -399,22 +399,27 @@ def scanned(scaling: Scaling) -> str:
 
 
 def scaling(result: Result, along: Along) -> list[str]:
-    """Where the break-even lies; then a sentence for each path that was not continued.
+    """Where the break-even lies; then why paths were not continued, a sentence a reason.
 
     Raises:
         KeyError: the Result has no such scaling.
     """
     seen = result.scaling[along]
     found, counted = seen.break_even, ALONG[along]
-    said = f"By the number of {counted}: no break-even with a naive path is predicted."
-    if found is not None:
-        where = "from {} on" if found.side == "from" else "up to {}"
-        said = (
-            f"By the number of {counted}: {where.format(found.count)}, {found.path} is predicted "
-            f"to be faster than {found.reference}."
-        )
-    ended = {name: path.ended for name, path in seen.paths.items() if path.ended}
-    return [said, *(f"{name} was not continued: {why}." for name, why in ended.items())]
+    if found is None:
+        turn = "no break-even with a naive path is predicted"
+    else:
+        where = f"from {found.count} on" if found.side == "from" else f"up to {found.count}"
+        turn = f"{where}, {found.path} is predicted to be faster than {found.reference}"
+    said = [f"By the number of {counted}: {turn}."]
+    ended: dict[str, list[str]] = {}
+    for name, path in seen.paths.items():
+        if path.ended:
+            ended.setdefault(path.ended, []).append(name)
+    for why, names in ended.items():
+        were = "was" if len(names) == 1 else "were"
+        said.append(f"{units.listed(names)} {were} not continued: {why}.")
+    return said
 
 
 # The verdict on a head.
