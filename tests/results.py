@@ -251,6 +251,7 @@ def every_field(number: float = 0.5, **changes: Any) -> Result:
                         ),
                         predicted=(
                             ScalingPrediction(seconds=number, forward_passes=1, backward_passes=2),
+                            ScalingPrediction(seconds=number, forward_passes=1, backward_passes=2),
                         ),
                         ended="cut off",
                     )
