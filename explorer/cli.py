@@ -20,7 +20,13 @@ import click
 from explorer import signals
 from explorer.engine.plan import PATHS
 from explorer.events import Cancelled, Done, Ending, Failed, Progress, Queued
-from explorer.experiment import DEFAULT_FUNCTION, Experiment, InvalidExperiment, table
+from explorer.experiment import (
+    DEFAULT_FUNCTION,
+    Experiment,
+    InvalidExperiment,
+    table,
+    uninstalled,
+)
 from explorer.fields import Field, shown, suggestion
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
@@ -85,12 +91,14 @@ def list_() -> None:
     for head in HEADS.values():
         click.echo(f"head {head.name}: {head.formula}, for {head.domain}")
     for name, words in PATHS.items():
-        click.echo(f"path {name}: {words}")
+        lacking = uninstalled([name])
+        click.echo(f"path {name}: {words}" + (f". {lacking}" if lacking else ""))
     for device in Worker().devices():
         click.echo(f"device {device.name}: {device.title}")
 
 
-_MANY = {"heads": "--head", "paths": "--path"}  # options to be given several times
+# The options to be given several times.
+_MANY = {"heads": "--head", "paths": "--path", "scaling": "--scaling"}
 
 
 def _field_options(command: Any) -> Any:
@@ -130,7 +138,8 @@ def _help(field: Field) -> str:
     default = field.text(field.default) or field.empty
     if field.name in _MANY:
         text += "; may be given several times"
-        default = " ".join(f"{_option(field.name)} {name}" for name in field.default)
+        given = (f"{_option(field.name)} {name}" for name in field.default)
+        default = " ".join(given) or field.empty
     return f"{text}.  [default: {default}]"
 
 
@@ -297,7 +306,7 @@ def _follow(run: Any) -> Ending:
 
 
 def _print(result: Result) -> None:
-    """The sentence, the verdicts and the tables, on standard output."""
+    """The sentences, the verdicts and the tables, on standard output."""
     from rich.console import Console
     from rich.table import Table as Grid
 
@@ -307,7 +316,9 @@ def _print(result: Result) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 200  # a file or a pipe has no edge to wrap at
-    console.print(sentences.summary(result), markup=False, soft_wrap=True)
+    for sentence in (sentences.summary(result), sentences.plan(result)):
+        if sentence:
+            console.print(sentence, markup=False, soft_wrap=True)
     for name in result.heads:
         console.print(f"{name}: {sentences.verdict(result, name)}", markup=False, soft_wrap=True)
     for each in tables(result).values():
@@ -317,6 +328,9 @@ def _print(result: Result) -> None:
         for row in each.rows:
             grid.add_row(*row)
         console.print(grid, markup=False)
+    for along in result.scaling:
+        for sentence in sentences.scaling(result, along):
+            console.print(sentence, markup=False, soft_wrap=True)
     for note in sentences.notes(result):
         console.print(note, markup=False, soft_wrap=True)
 

@@ -2,7 +2,8 @@
 
 The road of one run: build f and time one forward; warm every path up, cheapest first, which
 gives its gradients, its passes and its memory; take the exact gradients and the spectral norms;
-then time the paths in interleaved rounds, so that a drift of the machine hits all alike.
+then time the paths in interleaved rounds, so that a drift of the machine hits all alike; last,
+what the experiment asks for of the Scaling view.
 """
 
 from __future__ import annotations
@@ -12,25 +13,34 @@ import platform
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from explorer import devices, memory
+from explorer import devices, memory, scan
 from explorer.accuracy import exact_gradient, relative_difference
-from explorer.engine.gradients import Gradients, gradients, jacobian
+from explorer.engine.gradients import gradients, jacobian
 from explorer.engine.linear import chain
-from explorer.engine.plan import NAIVE, Costs, expected_passes, predicted_seconds
+from explorer.engine.plan import (
+    NAIVE,
+    PATHS,
+    Costs,
+    Passes,
+    Plan,
+    Sizes,
+    expected_passes,
+    predicted_seconds,
+)
 from explorer.engine.saved import saved_bytes
 from explorer.events import Progress
-from explorer.experiment import Experiment
+from explorer.experiment import Along, Experiment, InvalidExperiment, uninstalled
 from explorer.functions.description import Problem
 from explorer.heads import HEADS, Head
 from explorer.jacobian import head_gradient, spectral_norm
-from explorer.measure import statistics, timed
+from explorer.measure import SLOW, statistics, timed
 from explorer.result import (
     Array,
     Environment,
@@ -41,10 +51,11 @@ from explorer.result import (
     Numbers,
     PathResult,
     Result,
+    Scaling,
 )
+from explorer.scaling import Scan
 
 LISTED = 16  # entries up to which a gradient is listed in full
-SLOW = 2.0  # seconds from which a first run is its warm-up and a sample in one
 _PARTIAL_EVERY = 2.0  # seconds between partial Results in the rounds: drawing disturbs times
 
 
@@ -63,11 +74,14 @@ def execute(
             in float64 that does not fit beside the rest is left out with a word.
 
     Raises:
-        InvalidExperiment: the device is not there.
+        InvalidExperiment: the device is not there, or the package of a path.
         DoesNotFit: the estimate of the memory it needs is above the limit.
         Exception: whatever f or a head raises.
     """
     devices.require(experiment.device)
+    problem = uninstalled(experiment.paths)
+    if problem:
+        raise InvalidExperiment({"paths": problem})
     spare = _require_memory(experiment, memory_limit)
     yield from _Run(experiment, full, spare).events()
 
@@ -87,11 +101,21 @@ def _require_memory(experiment: Experiment, limit: int | None) -> float:
     return here if apart else here - need
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What is kept of the engine's result, which itself holds f's graph while it lives."""
+
+    gradients: tuple[Tensor, ...]
+    passes: Passes
+    plan: Plan
+    jacobian: Tensor | None
+
+
 class _Path:
     """What is known of one path so far."""
 
     def __init__(self) -> None:
-        self.found: Gradients | None = None
+        self.found: _Found | None = None
         self.runs: list[float] = []
         self.first = math.nan  # seconds of the warm-up
         self.saved: int | None = None
@@ -120,6 +144,9 @@ class _Run:
         self._reference = "none yet"
         self._norms = JacobianResult(spectral_norm=None, heads={}, method="not yet computed")
         self._notes: list[str] = []
+        self._learnt: dict[str, float] = {}  # seconds of one pass, by its name in Costs
+        self._scaling: dict[Along, Scaling] = {}
+        self._scan: Scan | None = None  # the one under way
 
     def events(self) -> Iterator[Progress | Result]:
         yield Progress("building f", None)
@@ -129,6 +156,7 @@ class _Run:
         yield from self._warm_up()
         yield from self._look()
         yield from self._rounds()
+        yield from self._scans()
         yield self._result("done")
 
     # The steps, in their order.
@@ -145,7 +173,8 @@ class _Run:
             again, self._y = timed(forward)
             seconds = min(seconds, again)
         cost = self.experiment.described.cost(self.experiment.setting)
-        self._cost = Costs(seconds, seconds * cost.backward_flops / cost.forward_flops)
+        self._sizes = Sizes(len(self._heads), self._y.numel(), self._problem.x.numel())
+        self._costs = Costs.of(seconds, seconds * cost.backward_flops / cost.forward_flops)
         if self._problem.exact is not None:
             exact = self._problem.exact
             self._reference = "closed form"
@@ -194,7 +223,7 @@ class _Run:
                 if len(path.runs) >= number:
                     continue
                 if path.typical > self._left():
-                    self._notes.append(
+                    self._note(
                         f"The budget of {_seconds(self.experiment.budget or 0)} ended the repeats "
                         f"in round {number} of {self.experiment.repeats}."
                     )
@@ -208,6 +237,27 @@ class _Run:
                 if time.monotonic() - shown > _PARTIAL_EVERY:
                     yield self._result("running")
                     shown = time.monotonic()
+
+    def _scans(self) -> Iterator[Progress | Result]:
+        """Time and passes along the number of heads, or of entries of y."""
+        for along in self.experiment.scaling:
+            if not scan.counts(self.experiment, along):
+                self._note(
+                    f"No scaling along {along}: {self.experiment.function} has no parameter for "
+                    "the number of them."
+                )
+                continue
+            self._scan = Scan(
+                self.experiment, along, self._problem, self._costs, self._left, self._spare
+            )
+            for told in self._scan.run():
+                if isinstance(told, str):
+                    yield Progress(told, self._remaining())
+                else:
+                    self._scaling[along] = told
+                    yield self._result("running")
+            self._scaling[along] = self._scan.result
+            self._scan = None
 
     @staticmethod
     def _count_warm_ups(ran: dict[str, _Path]) -> None:
@@ -223,15 +273,28 @@ class _Run:
         return math.inf if budget is None else budget - (time.monotonic() - self._start)
 
     def _predicted(self, name: str) -> float:
-        return predicted_seconds(name, len(self._heads), self._y.numel(), self._cost)
+        return predicted_seconds(name, self._sizes, self._costs)
 
     def _learn(self, path: _Path) -> None:
-        """One backward, from what a path took beyond its forwards."""
+        """One pass that is not forward, from what a path took beyond its forwards; the rank."""
         assert path.found is not None
-        passes = path.found.passes
-        if passes.backward:
-            rest = path.first - passes.forward * self._cost.forward
-            self._cost = Costs(self._cost.forward, max(0.0, rest) / passes.backward)
+        passes, plan = path.found.passes, path.found.plan
+        self._sizes = replace(self._sizes, rank=self._sizes.rank or plan.sizes.rank)
+        for note in plan.notes:
+            self._note(note)
+        kind, count = {
+            "batched_vjp": ("batched", passes.backward),
+            "jvp": ("forward_mode", passes.forward_mode),
+        }.get(plan.path, ("backward", passes.backward))
+        if count:
+            rest = path.first - passes.forward * self._costs.forward
+            self._learnt[kind] = max(0.0, rest) / count
+            backward = self._learnt.get("backward", self._costs.backward)
+            self._costs = replace(Costs.of(self._costs.forward, backward), **self._learnt)
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
 
     def _remaining(self) -> float:
         """Seconds until the end, as the passes and the runs so far tell; within the budget."""
@@ -245,12 +308,22 @@ class _Run:
                 seconds += once * (repeats if once > SLOW else repeats + 2)
             else:
                 seconds += path.typical * (repeats - len(path.runs))
+        for along in self.experiment.scaling:
+            if along not in self._scaling and self._scan is None:
+                seconds += scan.seconds(self.experiment, along, lambda count: self._costs)
+        if self._scan is not None:
+            seconds += self._scan.remaining
         return min(seconds, max(0.0, self._left()))
 
-    def _execution(self, name: str) -> Callable[[], Gradients]:
+    def _execution(self, name: str) -> Callable[[], _Found]:
         heads = list(self._heads.values())
         problem = self._problem
-        return lambda: gradients(problem.f, heads, problem.x, path=name)
+
+        def execution() -> _Found:
+            found = gradients(problem.f, heads, problem.x, path=name)
+            return _Found(found.gradients, found.passes, found.plan, found.jacobian)
+
+        return execution
 
     # What the gradients are held against.
 
@@ -259,8 +332,9 @@ class _Run:
         described, setting = self.experiment.described, self.experiment.setting
         wide = replace(setting, dtype="float64", device="cpu")
         same = wide == setting
-        outputs, heads = self._y.numel(), len(self._heads)
-        path = min(("retain_graph", "reuse"), key=lambda p: expected_passes(p, heads, outputs)[1])
+        path = min(
+            ("retain_graph", "reuse"), key=lambda p: expected_passes(p, self._sizes).backward
+        )
         need = 0.0 if same else described.cost(wide).memory_bytes  # beside what this run holds
         if need > self._spare:
             self._reference = (
@@ -288,18 +362,22 @@ class _Run:
     def _reference_seconds(self, problem: Problem, path: str) -> float:
         with torch.no_grad():
             seconds, _ = timed(lambda: problem.f(problem.x))
-        ratio = self._cost.backward / self._cost.forward if self._cost.forward else 1.0
-        cost = Costs(seconds, seconds * ratio)
-        return predicted_seconds(path, len(self._heads), self._y.numel(), cost)
+        ratio = self._costs.backward / self._costs.forward if self._costs.forward else 1.0
+        return predicted_seconds(path, self._sizes, Costs.of(seconds, seconds * ratio))
 
     def _take_norms(self) -> JacobianResult:
-        """Spectral norms from the Jacobian that reuse formed, else from one formed for them."""
+        """Spectral norms from the Jacobian that a path formed, else from one formed for them."""
         outputs = self._y.numel()
-        reuse = self._paths.get("reuse")
-        if reuse is not None and reuse.found is not None:
-            matrix, method = reuse.found.jacobian, "dense, from the Jacobian that reuse formed"
+        formed = {
+            name: path.found.jacobian
+            for name, path in self._paths.items()
+            if path.found is not None and path.found.jacobian is not None
+        }
+        source = min(formed, key=list(PATHS).index, default="")
+        if source:
+            matrix, method = formed[source], f"dense, from the Jacobian that {source} formed"
         else:
-            predicted = predicted_seconds("reuse", len(self._heads), outputs, self._cost)
+            predicted = predicted_seconds("reuse", self._sizes, self._costs)
             if predicted > self._left():
                 return JacobianResult(
                     spectral_norm=None,
@@ -309,7 +387,6 @@ class _Run:
                 )
             matrix = jacobian(self._problem.f, self._problem.x)
             method = "dense, from a Jacobian formed for this, one backward an entry of y"
-        assert matrix is not None  # the reuse path always forms it
         norm = spectral_norm(matrix, outputs)
         heads = {}
         for name, head in self._heads.items():
@@ -319,7 +396,7 @@ class _Run:
             heads[name] = HeadNorms(
                 spectral_norm=own, composite=spectral_norm(composite, 1), bound=own * norm
             )
-        return JacobianResult(spectral_norm=norm, heads=heads, method=method)
+        return JacobianResult(spectral_norm=norm, heads=heads, method=method, source=source)
 
     # What is known so far, as a Result.
 
@@ -342,18 +419,20 @@ class _Run:
                 for number, (name, head) in enumerate(self._heads.items())
             },
             jacobian=self._norms,
+            scaling=dict(self._scaling),
             notes=tuple(self._notes),
         )
 
     def _path_result(self, name: str) -> PathResult:
         path = self._paths[name]
         if path.found is None:
-            forward, backward = expected_passes(name, len(self._heads), self._y.numel())
+            expected = expected_passes(name, self._sizes, self._costs)
             return PathResult(
                 status="predicted" if path.left_out else "running",
                 predicted_seconds=self._predicted(name),
-                forward_passes=forward,
-                backward_passes=backward,
+                forward_passes=expected.forward,
+                backward_passes=expected.backward,
+                forward_mode_passes=expected.forward_mode,
                 note=path.left_out,
             )
         seconds, noise = statistics(path.runs) if path.runs else (None, "")
@@ -364,6 +443,8 @@ class _Run:
             forward_passes=path.found.passes.forward,
             backward_passes=path.found.passes.backward,
             forward_mode_passes=path.found.passes.forward_mode,
+            taken=path.found.plan.path if name == "auto" else "",
+            plan=path.found.plan.sentence,
             saved_bytes=path.saved,
             peak_memory_bytes=path.peak,
             noise=noise,

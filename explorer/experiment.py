@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
-from explorer.engine.plan import PATHS
+from explorer.engine.plan import PATHS, PEER
 from explorer.fields import Field, FieldError, shown, suggestion
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Function, Setting
@@ -26,6 +27,13 @@ LACKING: dict[tuple[str, str], str] = {
 """The pairs of dtype and device type that torch lacks, with the reason."""
 
 DEFAULT_FUNCTION = "matrix_exp_trace"
+
+DEFAULT_PATHS = ("recompute", "retain_graph", "reuse", "auto")
+"""What people write, the chain rule, and what the plan makes of it."""
+
+Along = Literal["heads", "outputs"]
+ALONG: tuple[Along, ...] = ("heads", "outputs")
+"""What the Scaling view can be measured along: the number of heads, and of entries of y."""
 
 
 class InvalidExperiment(ValueError):
@@ -69,10 +77,14 @@ _COMMON = (
     _DeviceField("device", "choice", "Device", "cpu", help="where it runs"),
     Field("heads", "choices", "Head", ("square", "sqrt"), choices=tuple(HEADS),
           help="the cheap functions g of y"),
-    Field("paths", "choices", "Path", tuple(PATHS), choices=tuple(PATHS),
+    Field("paths", "choices", "Path", DEFAULT_PATHS, choices=tuple(PATHS),
           help="the ways to the gradients"),
     Field("repeats", "integer", "Repeats", 5, minimum=1, maximum=1000,
           help="timed runs of each path"),
+    Field("scaling", "choices", "Scaling", (), choices=ALONG, optional=True, empty="not measured",
+          help="time and passes against the number of heads, or of outputs"),
+    Field("cutoff", "number", "Cut-off", 1.0, minimum=0, maximum=3600, exclusive_minimum=True,
+          unit="seconds", help="longest single run in the scaling"),
     Field("seed", "integer", "Seed", 0, minimum=0, maximum=2**31 - 1,
           help="seed of the random numbers"),
     Field("budget", "number", "Time budget", None, minimum=0, maximum=86_400,
@@ -137,13 +149,24 @@ def missing(device: str, names: Sequence[str]) -> str:
     return f"Device {shown(device)} is not on this machine. Allowed: {', '.join(names)}."
 
 
+def uninstalled(paths: Sequence[str]) -> str:
+    """That a path's package is not installed, as a sentence; empty where none is lacking.
+
+    The package is looked for and not imported: it would bring torch.
+    """
+    if PEER not in paths or find_spec(PEER) is not None:
+        return ""
+    return f"Path {PEER} needs a package that is not installed here. Get it: pip install {PEER}"
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One run of the laboratory: which f, in what size and precision, which heads and paths.
 
     Every value is checked when the object is made, and none can be changed. `parameters` holds
-    the function's own parameters; those left out have their defaults. `budget` is in seconds,
-    None for no limit.
+    the function's own parameters; those left out have their defaults. `scaling` names what of
+    `ALONG` to measure along, and `cutoff` is the longest single run in it in seconds. `budget` is
+    in seconds, None for no limit.
 
     Raises:
         InvalidExperiment: a value is not allowed; `.problems` says which and what is.
@@ -156,8 +179,10 @@ class Experiment:
     dtype: str = "float64"
     device: str = "cpu"
     heads: tuple[str, ...] = ("square", "sqrt")
-    paths: tuple[str, ...] = tuple(PATHS)
+    paths: tuple[str, ...] = DEFAULT_PATHS
     repeats: int = 5
+    scaling: tuple[Along, ...] = ()
+    cutoff: float = 1.0
     seed: int = 0
     budget: float | None = None
 
@@ -214,6 +239,7 @@ class Experiment:
             "parameters": dict(self.parameters),
             "heads": list(self.heads),
             "paths": list(self.paths),
+            "scaling": list(self.scaling),
         }
 
     @classmethod
@@ -242,7 +268,10 @@ def _check_apart(parameters: object, rest: Mapping[str, Any]) -> dict[str, Any]:
     return parsed
 
 
-_OWN = ("function", "size", "dtype", "device", "heads", "paths", "repeats", "seed", "budget")
+_OWN = (
+    *("function", "size", "dtype", "device", "heads", "paths", "repeats", "scaling", "cutoff"),
+    *("seed", "budget"),
+)
 
 
 def to_query(values: Mapping[str, Any]) -> str:

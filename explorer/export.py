@@ -71,6 +71,12 @@ def to_html(result: Result) -> str:
         style=_STYLE + Path(__file__).with_name("figures.css").read_text(encoding="utf-8"),
         plotly=get_plotlyjs(),
         summary=escape(sentences.summary(result)),
+        plan=escape(sentences.plan(result)),
+        scaling=_list(
+            escape(sentence)
+            for along in result.scaling
+            for sentence in sentences.scaling(result, along)
+        ),
         verdicts=_list(verdicts),
         notes=_list(map(escape, sentences.notes(result))),
         figures=_figures(result),
@@ -155,6 +161,7 @@ body {
 h1 { font-size: 1.4em; line-height: 1.25; margin: 8px 0; }
 li { overflow-wrap: anywhere; }
 .summary { font-size: 1.25em; overflow-wrap: anywhere; }
+.plan:empty { display: none; }
 .formula, .notes { color: var(--jp-ui-font-color2); }
 .grid {
   display: grid; gap: 12px; align-items: start;
@@ -192,9 +199,11 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 <h1>{title}</h1>
 <p class="formula">{formula}</p>
 <p class="summary">{summary}</p>
+<p class="plan">{plan}</p>
 <div class="verdicts">{verdicts}</div>
 <noscript><p>The pictures need JavaScript; the tables behind them do not.</p></noscript>
 <div class="grid">{figures}</div>
+<div class="scaling">{scaling}</div>
 <div class="notes">{notes}</div>
 <div class="grid settings">{experiment}{environment}</div>
 </main>

@@ -48,7 +48,8 @@ def shown(value: object) -> str:
 class Field:
     """One value that a person sets.
 
-    `optional` fields may be left empty, which reads as None; `empty` then says what that means.
+    `optional` fields may be left empty, which reads as None, of `choices` as (); `empty` then says
+    what that means.
     `minimum` and `maximum` are inclusive unless `exclusive_minimum`.
     """
 
@@ -71,7 +72,8 @@ class Field:
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
         if self.kind == "choices":
-            return "one or more of " + ", ".join(self.choices)
+            nothing = f", or nothing ({self.empty})" if self.optional else ""
+            return "one or more of " + ", ".join(self.choices) + nothing
         noun = "a whole number" if self.kind == "integer" else "a number"
         unit = f" {self.unit}" if self.unit else ""
         if self.exclusive_minimum:
@@ -92,7 +94,7 @@ class Field:
             FieldError: the value is not allowed; the message names it and says what is.
         """
         if self.optional and _is_empty(value):
-            return None
+            return () if self.kind == "choices" else None
         parsers: dict[Kind, Callable[[Any], Any]] = {
             "integer": self._integer,
             "number": self._number,

@@ -1,4 +1,4 @@
-"""Result → four plotly figures: time, passes through f, accuracy, spectral norms.
+"""Result → plotly figures: time, passes through f, accuracy, spectral norms, and the scaling.
 
 A figure needs a Result alone, finished or partial, and fits from 360 px to a projector. It sets
 no colour for text, grid and axes: `figures.css` does, from the page's theme. Colour, marker and
@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeGuard
 import plotly.graph_objects as go
 
 from explorer import sentences, units
-from explorer.result import HeadResult, PathResult, Result, Seconds
+from explorer.result import HeadResult, PathResult, Result, Scaling, ScalingPath, Seconds
 
 CONFIG: dict[str, Any] = {
     "responsive": True,
@@ -44,6 +44,12 @@ PATH_STYLE: dict[str, PathStyle] = {
     "recompute": PathStyle("#D55E00", "circle", "solid"),
     "retain_graph": PathStyle("#E69F00", "square", "dash"),
     "reuse": PathStyle("#0072B2", "diamond", "dot"),
+    "batched_vjp": PathStyle("#56B4E9", "triangle-up", "dashdot"),
+    "low_rank_vjp": PathStyle("#009E73", "triangle-down", "longdashdot"),
+    # Okabe and Ito's yellow, darkened: theirs is not seen on white.
+    "jvp": PathStyle("#A89B00", "cross", "8px,2px"),
+    "auto": PathStyle("#CC79A7", "star", "2px,2px"),
+    "torchjd": PathStyle("#777777", "hexagon", "2px,6px"),
 }
 _OTHER = PathStyle("#999999", "x", "longdash")  # of a path that this version does not know
 
@@ -52,19 +58,28 @@ _CLEAR = "rgba(0,0,0,0)"
 _FONT = "system-ui, sans-serif"
 
 _ROW = 46  # pixels of one row
+_CURVES = 260  # pixels of the axes of curves
 _SUBTITLE = 42  # characters of a line of the subtitle: what 360 pixels hold
 _LEFT_OUT = "left out here"  # a head outside its domain, or not finite
 _LOG_FROM = 50.0  # largest over smallest norm from which their axis is logarithmic
 
 
-def figures(result: Result) -> dict[str, go.Figure]:
-    """The four figures by name, in the order they are shown: time, passes, accuracy, norms."""
-    return {
+def figures(result: Result, relative_to: str = "") -> dict[str, go.Figure]:
+    """The figures by name, in the order they are shown: time, passes, accuracy, norms, and two of
+    every scaling, `scaling-heads-passes` and `scaling-heads-time`.
+
+    The times of a scaling are in seconds, or relative to those of a path.
+    """
+    drawn = {
         "time": _time(result),
         "passes": _passes(result),
         "accuracy": _accuracy(result),
         "norms": _norms(result),
     }
+    for along, scaling in result.scaling.items():
+        drawn[f"scaling-{along}-passes"] = _scaling_passes(scaling)
+        drawn[f"scaling-{along}-time"] = _scaling_time(result, scaling, relative_to)
+    return drawn
 
 
 def waiting() -> go.Figure:
@@ -105,7 +120,7 @@ def _time(result: Result) -> go.Figure:
         "bar: median; whisker: middle half of runs",
         *([f"faster and slower: than {reference}"] if reference else []),
         rows=list(result.paths),
-        legend=bool(sentences.measured(result)),
+        legend=1 if sentences.measured(result) else 0,
     )
     wrong = sentences.wrong_paths(result)
     for row, (name, path) in enumerate(result.paths.items()):
@@ -214,13 +229,15 @@ def _passes(result: Result) -> go.Figure:
         "Passes through f per path",
         f"exact counts; {heads}, f with {outputs}",
         rows=list(paths),
+        row=_ROW if len(ways) == 2 else 3 * _ROW // 2,
     )
     height = 0.8 / len(ways)
     for number, (way, counts) in enumerate(ways.items()):
         lane = (number - (len(ways) - 1) / 2) * height
         figure.add_trace(_counts(result, way, counts, lane, 0.9 * height))
         for row, count in enumerate(counts):
-            figure.add_annotation(**_beside(count, row + lane, f"<b>{count}</b> {way}"))
+            if count or way != "forward mode":
+                figure.add_annotation(**_beside(count, row + lane, f"<b>{count}</b> {way}"))
     figure.update_xaxes(
         title_text="passes through f (number)",
         rangemode="tozero",
@@ -295,7 +312,8 @@ def _accuracy(result: Result) -> go.Figure:
         "Agreement and error of the gradients",
         *_compared_with(result),
         rows=list(result.heads),
-        legend=True,
+        row=max(_ROW, 11 * len(result.paths)),
+        legend=len(result.paths),
         above=16,
     )
     for number, path in enumerate(result.paths):
@@ -404,7 +422,7 @@ def _norms(result: Result) -> go.Figure:
     found = result.jacobian
     rows = ["f", *result.heads]
     bound = "bound on ‖dz/dx‖: ‖dg/dy‖·‖dy/dx‖"
-    figure = _figure("Spectral norms", found.method, bound, rows=rows, legend=True)
+    figure = _figure("Spectral norms", found.method, bound, rows=rows, legend=len(_NORMS))
     if found.spectral_norm is None:
         for axis in (figure.update_xaxes, figure.update_yaxes):
             axis(visible=False)
@@ -469,18 +487,209 @@ def _norm_points(
     )
 
 
+# Scaling.
+
+
+def _scaling_passes(scaling: Scaling) -> go.Figure:
+    figure = _curves(
+        "Passes",
+        scaling,
+        "forward, backward and forward mode together; marker: counted, line: expected",
+        axis="passes through f (number)",
+    )
+    for number, (name, path) in enumerate(scaling.paths.items()):
+        figure.add_trace(
+            _curve(name, scaling.counts, [sentences.all_passes(each) for each in path.predicted])
+        )
+        figure.add_trace(
+            _measured(
+                name,
+                number,
+                [point.count for point in path.measured],
+                [sentences.all_passes(point) for point in path.measured],
+                [sentences.passes(point) for point in path.measured],
+            )
+        )
+    return figure
+
+
+def _scaling_time(result: Result, scaling: Scaling, relative_to: str) -> go.Figure:
+    reference = scaling.paths.get(relative_to)
+    threads = _several(result.environment.threads, "thread")
+    figure = _curves(
+        "Relative time" if reference else "Time",
+        scaling,
+        f"{result.environment.device_name}, {threads}, {result.experiment.dtype}",
+        "marker: median; line: predicted from the passes",
+        axis=f"time over that of {_safe(relative_to)}" if reference else "time of one execution",
+    )
+    for number, (name, path) in enumerate(scaling.paths.items()):
+        predicted = [each.seconds for each in path.predicted]
+        if reference:
+            pairs = zip(predicted, (each.seconds for each in reference.predicted), strict=True)
+            predicted = [own / other if other else math.nan for own, other in pairs]
+        figure.add_trace(_curve(name, scaling.counts, predicted))
+        figure.add_trace(_measured_times(name, number, path, reference))
+    if reference is None:
+        figure.update_yaxes(tickformat="~s", ticksuffix="s")
+    _mark_break_even(figure, scaling)
+    return figure
+
+
+def _measured_times(
+    name: str, number: int, path: ScalingPath, reference: ScalingPath | None
+) -> go.Scatter:
+    """The medians, with the middle half of the runs; of the counts that the reference has too."""
+    base = {point.count: point.seconds.median for point in reference.measured} if reference else {}
+    points = [
+        (point, base.get(point.count, 1.0))
+        for point in path.measured
+        if reference is None or base.get(point.count)
+    ]
+    spread = [tuple(part / unit for part in _middle_half(point.seconds)) for point, unit in points]
+    words = [
+        units.seconds(point.seconds.median)
+        + (f", by {_safe(point.taken)}" if point.taken else "")
+        + (f"<br>{point.seconds.median / unit:.3g} times the reference" if reference else "")
+        for point, unit in points
+    ]
+    trace = _measured(
+        name,
+        number,
+        [point.count for point, _ in points],
+        [point.seconds.median / unit for point, unit in points],
+        words,
+    )
+    trace.error_y = {
+        "type": "data",
+        "symmetric": False,
+        "array": [above for _, above in spread],
+        "arrayminus": [below for below, _ in spread],
+        "color": _GREY,
+        "thickness": 1,
+        "width": 3,
+    }
+    return trace
+
+
+def _curves(title: str, scaling: Scaling, *subtitle: str, axis: str) -> go.Figure:
+    """An empty figure with two logarithmic axes, the counts along the first."""
+    figure = _frame(
+        f"{title} by number of {scaling.along}",
+        sentences.scanned(scaling),
+        *subtitle,
+        height=_CURVES,
+        above=16,
+        legend=len(scaling.paths),
+    )
+    figure.update_xaxes(
+        title_text=f"{sentences.ALONG[scaling.along]} (number)",
+        type="log",
+        tickvals=[count for count in scaling.counts if str(count)[0] == "1"],
+        ticktext=[f"{count}" for count in scaling.counts if str(count)[0] == "1"],
+        range=[math.log10(scaling.counts[0]) - 0.1, math.log10(scaling.counts[-1]) + 0.1],
+    )
+    figure.update_yaxes(title_text=axis, title_font={"size": 12}, type="log", dtick=1)
+    return figure
+
+
+def _curve(name: str, counts: Sequence[int], values: Sequence[float]) -> go.Scatter:
+    """What is predicted of a path."""
+    look = style(name)
+    return go.Scatter(
+        name=_safe(name),
+        legendgroup=name,
+        mode="lines",
+        x=list(counts),
+        y=[value if math.isfinite(value) and value > 0 else None for value in values],
+        line={"color": look.colour, "dash": look.dash, "width": 2},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _measured(
+    name: str, number: int, counts: Sequence[int], values: Sequence[float], words: Sequence[str]
+) -> go.Scatter:
+    """What was measured of a path. Markers of paths that coincide lie in each other, the first
+    path's outside."""
+    look = style(name)
+    nothing = [] if counts else [None]  # a path without a point yet has its place in the legend
+    return go.Scatter(
+        name=_safe(name),
+        legendgroup=name,
+        mode="markers",
+        x=[*counts, *nothing],
+        y=[*values, *nothing],
+        marker={
+            "color": look.colour,
+            "symbol": f"{look.symbol}-open",
+            "size": max(6, 15 - 2 * number),
+            "line": {"color": look.colour, "width": 2},
+        },
+        hovertext=[
+            f"{_safe(name)}, {count}<br>{each}" for count, each in zip(counts, words, strict=True)
+        ],
+        hoverinfo="text",
+        showlegend=True,
+        cliponaxis=False,
+    )
+
+
+def _mark_break_even(figure: go.Figure, scaling: Scaling) -> None:
+    """A line at the number where the first path overtakes the naive reference, and its words."""
+    found = scaling.break_even
+    if found is None:
+        return
+    place = math.log10(found.count)
+    figure.add_shape(
+        type="line", x0=found.count, x1=found.count, y0=0, y1=1, yref="paper",
+        line={"color": _GREY, "width": 1.5, "dash": "dot"}, layer="below",
+    )  # fmt: skip
+    left = place < math.log10(scaling.counts[-1]) / 2
+    words = f"break-even: {_safe(found.path)} {found.side} {found.count}"
+    figure.add_annotation(
+        x=place, y=1, yref="paper", text=words,
+        xanchor="left" if left else "right", yanchor="bottom", showarrow=False, font_size=12,
+    )  # fmt: skip
+
+
 # What the figures share.
 
 
 def _figure(
-    title: str, *subtitle: str, rows: Sequence[str], legend: bool = False, above: int = 0
+    title: str,
+    *subtitle: str,
+    rows: Sequence[str],
+    row: int = _ROW,
+    legend: int = 0,
+    above: int = 0,
 ) -> go.Figure:
     """An empty figure with a named row for everything it compares, the first on top.
 
-    `above` is the room in pixels between the titles and the rows.
+    `row` is the height of one in pixels, `above` the room between the titles and the rows, and
+    `legend` the number of names in the legend.
     """
+    figure = _frame(title, *subtitle, height=row * max(2, len(rows)), above=above, legend=legend)
+    figure.update_yaxes(
+        tickvals=list(range(len(rows))),
+        ticktext=list(map(_safe, rows)),
+        ticks="outside",
+        ticklen=6,
+        tickcolor=_CLEAR,  # room between a name and its row
+        range=[len(rows) - 0.5, -0.5],
+        showgrid=False,
+        zeroline=False,
+    )
+    return figure
+
+
+def _frame(title: str, *subtitle: str, height: int, above: int = 0, legend: int) -> go.Figure:
+    """An empty figure; `height` is that of its axes in pixels."""
     lines = [line for part in subtitle for line in textwrap.wrap(part, _SUBTITLE)]
-    top, bottom = 44 + 16 * len(lines) + above, 84 if legend else 52
+    top = 44 + 16 * len(lines) + above
+    # Two names to a line of the legend: what 360 pixels hold.
+    bottom = 52 + (12 + 20 * math.ceil(legend / 2) if legend else 0)
     small = {"size": 12}
     figure = go.Figure()
     figure.update_layout(
@@ -497,14 +706,14 @@ def _figure(
             "font": {"size": 16},
         },
         autosize=True,
-        height=top + bottom + _ROW * max(2, len(rows)),
+        height=top + bottom + height,
         margin={"l": 8, "r": 12, "t": top, "b": bottom},
         font={"family": _FONT, "size": 13},
         hoverlabel={"font": {"family": _FONT, "size": 12}},
         paper_bgcolor=_CLEAR,
         plot_bgcolor=_CLEAR,
         barmode="overlay",
-        showlegend=legend,
+        showlegend=legend > 0,
         legend={
             "orientation": "h",
             "x": 0,
@@ -519,18 +728,7 @@ def _figure(
         hovermode="closest",
     )
     figure.update_xaxes(fixedrange=True, automargin=True, title_font=small, tickfont=small)
-    figure.update_yaxes(
-        fixedrange=True,
-        automargin=True,
-        tickvals=list(range(len(rows))),
-        ticktext=list(map(_safe, rows)),
-        ticks="outside",
-        ticklen=6,
-        tickcolor=_CLEAR,  # room between a name and its row
-        range=[len(rows) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-    )
+    figure.update_yaxes(fixedrange=True, automargin=True)
     return figure
 
 

@@ -16,6 +16,8 @@ from explorer.result import Seconds
 
 T = TypeVar("T")
 
+SLOW = 2.0  # seconds from which a first run is its warm-up and a sample in one
+
 # The levels and the words with which torch's Measurement warns.
 _NOISE = (
     (0.25, "this suggests significant environmental influence"),

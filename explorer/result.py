@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from explorer.experiment import Experiment
+from explorer.experiment import Along, Experiment
 
 SCHEMA: Final = 1
 
@@ -53,24 +53,32 @@ class Seconds(_Data):
     runs: tuple[Number, ...]
 
 
-class PathResult(_Data):
+class _Passes(_Data):
+    """Passes through f, as `explorer.engine.plan.Passes` counts them."""
+
+    forward_passes: Count
+    backward_passes: Count
+    forward_mode_passes: Count = 0
+
+
+class PathResult(_Passes):
     """What one path took.
 
     `status` is "measured"; "running" until the first timed run is in; or "predicted": not run,
     for the reason in `note`, with `predicted_seconds` in the place of a measurement and the
-    passes that it would take. Bytes are None where they cannot be measured.
+    passes that it would take. Bytes are None where they cannot be measured. `taken` is the path
+    that was taken, which `auto` chooses; `plan` says in a sentence what it does and why.
     """
 
     status: Literal["running", "measured", "predicted"]
     seconds: Seconds | None = None
     predicted_seconds: Number | None = None
-    forward_passes: Count
-    backward_passes: Count
-    forward_mode_passes: Count = 0
     saved_bytes: Count | None = None
     peak_memory_bytes: Count | None = None
     noise: str = ""
     note: str = ""
+    taken: str = ""
+    plan: str = ""
 
 
 class Array(_Data):
@@ -114,11 +122,66 @@ class HeadNorms(_Data):
 
 
 class JacobianResult(_Data):
-    """Spectral norm of dy/dx and of each head's part; None where `method` says it was left out."""
+    """Spectral norm of dy/dx and of each head's part; None where `method` says it was left out.
+
+    `source` is the path that formed dy/dx, empty where none did.
+    """
 
     spectral_norm: Number | None
     heads: dict[str, HeadNorms]
     method: str
+    source: str = ""
+
+
+class ScalingPoint(_Passes):
+    """One path at one count: its runs, and the path that was taken where `auto` chose."""
+
+    count: Count
+    seconds: Seconds
+    taken: str = ""
+
+
+class ScalingPrediction(_Passes):
+    """What a path is predicted to take at one count."""
+
+    seconds: Number
+
+
+class ScalingPath(_Data):
+    """One path along the counts: what was measured, and for every count what is predicted.
+
+    `ended` says why it was not continued to the last count, empty where it was.
+    """
+
+    measured: tuple[ScalingPoint, ...] = ()
+    predicted: tuple[ScalingPrediction, ...]
+    ended: str = ""
+
+
+class BreakEven(_Data):
+    """Where a path that is not naive becomes faster than `reference`, as is predicted.
+
+    `side` "from": at `count` and above; "up to": at `count` and below.
+    """
+
+    path: str
+    reference: str
+    count: Count
+    side: Literal["from", "up to"]
+
+
+class Scaling(_Data):
+    """Time and passes of every path against the number of heads, or of outputs, `counts`.
+
+    `heads` and `outputs` are the numbers of the rest: None stands for the one that is counted.
+    """
+
+    along: Along
+    counts: tuple[Count, ...]
+    heads: Count | None
+    outputs: Count | None
+    paths: dict[str, ScalingPath]
+    break_even: BreakEven | None = None
 
 
 class FunctionResult(_Data):
@@ -157,6 +220,7 @@ class Result(_Data):
     paths: dict[str, PathResult] = Field(min_length=1)
     heads: dict[str, HeadResult] = Field(min_length=1)
     jacobian: JacobianResult
+    scaling: dict[Along, Scaling] = {}
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> str:

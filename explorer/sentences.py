@@ -13,11 +13,24 @@ from collections.abc import Iterable
 
 from explorer import units
 from explorer.engine.plan import NAIVE
-from explorer.experiment import lacking
-from explorer.result import Array, HeadResult, Numbers, PathResult, Result, Seconds
+from explorer.experiment import Along, lacking
+from explorer.result import (
+    Array,
+    HeadResult,
+    Numbers,
+    PathResult,
+    Result,
+    Scaling,
+    ScalingPoint,
+    ScalingPrediction,
+    Seconds,
+)
 
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
 """The spacing of the numbers next to 1 in each dtype."""
+
+ALONG = {"heads": "heads K", "outputs": "entries of y, m"}
+"""What a scaling counts, with its letter."""
 
 _CLOSED_FORM = "closed form"
 _UNKNOWN_SPREAD = 0.1  # of one single run: the fluctuation from which torch's Measurement warns
@@ -165,17 +178,17 @@ def _nothing_timed(result: Result) -> str:
 
 
 def _speed(result: Result) -> str:
-    ranked = _ranked(result)
+    ranked = _distinct(result, _ranked(result))
     if not ranked:
         return ""
     subject = _subject(ranked)
     reference = _reference(ranked, subject)
     if reference is None:
-        passes = result.paths[subject].backward_passes
-        return (
-            f"{subject} took {units.seconds(ranked[subject].median)}: "
-            f"it went back through f {units.times(passes)}"
-        )
+        path = result.paths[subject]
+        passes = f"it went back through f {units.times(path.backward_passes)}"
+        if path.forward_mode_passes:
+            passes = f"it went through f in forward mode {units.times(path.forward_mode_passes)}"
+        return f"{subject} took {units.seconds(ranked[subject].median)}: {passes}"
     one, other = ranked[subject], ranked[reference]
     if not significant(one, other):
         return (
@@ -185,6 +198,13 @@ def _speed(result: Result) -> str:
         )
     why = _why(result.paths[subject], result.paths[reference], one.median < other.median)
     return f"{subject} was {_factor(one, other, ' times ')} than {reference}{why}"
+
+
+def _distinct(result: Result, ranked: dict[str, Seconds]) -> dict[str, Seconds]:
+    """Without `auto` where the path that it took is there too: they are the same computation."""
+    return {
+        name: seconds for name, seconds in ranked.items() if result.paths[name].taken not in ranked
+    }
 
 
 def _subject(ranked: dict[str, Seconds]) -> str:
@@ -206,6 +226,10 @@ def _reference(ranked: dict[str, Seconds], subject: str) -> str | None:
 
 def _why(subject: PathResult, reference: PathResult, faster: bool) -> str:
     """The passes through f that explain the time, or that it went against."""
+    if subject.forward_mode_passes != reference.forward_mode_passes:
+        fewer = all_passes(subject) < all_passes(reference)
+        joint = ": it" if fewer == faster else ", although it"
+        return f"{joint} took {passes(subject)} through f instead of {passes(reference)}"
     words = (
         ("back through f", subject.backward_passes, reference.backward_passes),
         ("forward through f", subject.forward_passes, reference.forward_passes),
@@ -341,6 +365,63 @@ def _unfinished(result: Result) -> list[str]:
     return clauses
 
 
+# The plan, and the scaling.
+
+
+def plan(result: Result) -> str:
+    """What `auto` takes and why, as a sentence; empty where it was not run."""
+    path = result.paths.get("auto")
+    return f"auto ({path.taken}): {path.plan}" if path is not None and path.plan else ""
+
+
+def all_passes(counted: PathResult | ScalingPoint | ScalingPrediction) -> int:
+    """Passes through f of every kind."""
+    return counted.forward_passes + counted.backward_passes + counted.forward_mode_passes
+
+
+def passes(counted: PathResult | ScalingPoint | ScalingPrediction) -> str:
+    """`1 forward and 10 backward passes`; the kinds that there are none of are left out."""
+    kinds = {
+        "forward": counted.forward_passes,
+        "backward": counted.backward_passes,
+        "forward-mode": counted.forward_mode_passes,
+    }
+    some = [f"{count} {kind}" for kind, count in kinds.items() if count]
+    return f"{units.listed(some) or 'no'} pass{'' if all_passes(counted) == 1 else 'es'}"
+
+
+def scanned(scaling: Scaling) -> str:
+    """The heads of a scaling, and the number that stands still in it."""
+    if scaling.along == "heads":
+        outputs = f"{scaling.outputs} output{'' if scaling.outputs == 1 else 's'}"
+        return f"heads Σ w·sin y, w normal; f with {outputs}"
+    return f"{scaling.heads} heads Σ w·sin y, w normal"
+
+
+def scaling(result: Result, along: Along) -> list[str]:
+    """Where the break-even lies; then why paths were not continued, a sentence a reason.
+
+    Raises:
+        KeyError: the Result has no such scaling.
+    """
+    seen = result.scaling[along]
+    found, counted = seen.break_even, ALONG[along]
+    if found is None:
+        turn = "no break-even with a naive path is predicted"
+    else:
+        where = f"from {found.count} on" if found.side == "from" else f"up to {found.count}"
+        turn = f"{where}, {found.path} is predicted to be faster than {found.reference}"
+    said = [f"By the number of {counted}: {turn}."]
+    ended: dict[str, list[str]] = {}
+    for name, path in seen.paths.items():
+        if path.ended:
+            ended.setdefault(path.ended, []).append(name)
+    for why, names in ended.items():
+        were = "was" if len(names) == 1 else "were"
+        said.append(f"{units.listed(names)} {were} not continued: {why}.")
+    return said
+
+
 # The verdict on a head.
 
 
@@ -464,7 +545,8 @@ def notes(result: Result) -> list[str]:
     if result.jacobian.spectral_norm is None and result.status != "running":
         found.append(f"Spectral norms: {result.jacobian.method}.")
     ran = {path for head in result.heads.values() for path in head.gradient}
-    source = ran & {"reuse"} or ran  # the path that formed dy/dx, else whoever is like it
+    # The path that formed dy/dx, which in older Results is not named, else whoever is like it.
+    source = ran & {result.jacobian.source or "reuse"} or ran
     if result.jacobian.spectral_norm is not None and source and source <= wrong_paths(result):
         found.append(
             "The spectral norms are of the dy/dx that was computed, "

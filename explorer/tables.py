@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
 from explorer import sentences, units
-from explorer.result import Array, HeadResult, Numbers, Result
+from explorer.result import (
+    Array,
+    HeadResult,
+    Numbers,
+    PathResult,
+    Result,
+    Scaling,
+    ScalingPoint,
+    ScalingPrediction,
+)
 
 NONE = "–"
 """What stands where there is no number."""
+
+Cell = Callable[[ScalingPoint | None, ScalingPrediction], str]
 
 
 @dataclass(frozen=True)
@@ -23,13 +35,18 @@ class Table:
 
 
 def tables(result: Result) -> dict[str, Table]:
-    """The four tables by the names of the figures: time, passes, accuracy, norms."""
-    return {
+    """The tables by the names of the figures."""
+    found = {
         "time": _time(result),
         "passes": _passes(result),
         "accuracy": _accuracy(result),
         "norms": _norms(result),
     }
+    for along, scaling in result.scaling.items():
+        kinds = "Forward + backward (+ forward-mode) passes"
+        found[f"scaling-{along}-passes"] = _scaling(scaling, kinds, _passes_at)
+        found[f"scaling-{along}-time"] = _scaling(scaling, "Time", _time_at)
+    return found
 
 
 def to_html(table: Table) -> str:
@@ -78,11 +95,44 @@ def _passes(result: Result) -> Table:
             str(path.forward_passes),
             str(path.backward_passes),
             str(path.forward_mode_passes),
+            _plan(path),
         )
         for name, path in result.paths.items()
     ]
-    columns = ("Path", "Forward (number)", "Backward (number)", "Forward mode (number)")
-    return Table("Passes through f per path", columns, tuple(rows))
+    columns = ("Path", "Forward", "Backward", "Forward mode", "Plan")
+    return Table("Number of passes through f per path", columns, tuple(rows))
+
+
+def _plan(path: PathResult) -> str:
+    return f"{path.taken}: {path.plan}" if path.taken else path.plan or NONE
+
+
+def _scaling(scaling: Scaling, what: str, cell: Cell) -> Table:
+    """A row a count and a column a path; what is predicted stands in brackets."""
+    rows = []
+    for number, count in enumerate(scaling.counts):
+        cells = []
+        for path in scaling.paths.values():
+            measured = {point.count: point for point in path.measured}
+            cells.append(cell(measured.get(count), path.predicted[number]))
+        rows.append((str(count), *cells))
+    counted = sentences.ALONG[scaling.along]
+    title = f"{what} against the number of {counted} (in brackets: predicted)"
+    return Table(title, (f"{counted[0].upper()}{counted[1:]}", *scaling.paths), tuple(rows))
+
+
+def _time_at(measured: ScalingPoint | None, predicted: ScalingPrediction) -> str:
+    expected = f"({units.seconds(predicted.seconds)})"
+    return f"{units.seconds(measured.seconds.median)} {expected}" if measured else expected
+
+
+def _passes_at(measured: ScalingPoint | None, predicted: ScalingPrediction) -> str:
+    """`1 + 10`: forward and backward, and forward mode where there is any."""
+    seen = measured or predicted
+    numbers = [seen.forward_passes, seen.backward_passes]
+    numbers += [seen.forward_mode_passes] if seen.forward_mode_passes else []
+    text = " + ".join(map(str, numbers))
+    return text if measured else f"({text})"
 
 
 def _accuracy(result: Result) -> Table:

@@ -14,7 +14,15 @@ MEASURABLE_PEAK = 20_000_000
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
-_WORDS = {2: "both", 3: "all three", 4: "all four", 5: "all five", 6: "all six", 7: "all seven"}
+_WORDS = {
+    2: "both",
+    3: "all three",
+    4: "all four",
+    5: "all five",
+    6: "all six",
+    7: "all seven",
+    8: "all eight",
+}
 
 
 def seconds(value: float) -> str:

@@ -52,7 +52,7 @@ def test_run_prints_the_sentence_the_verdicts_and_the_tables(tmp_path: Path) -> 
     result = explorer.Result.from_json(file.read_text())
     lines = done.stdout.splitlines()
     verdicts = [f"{name}: {sentences.verdict(result, name)}" for name in ("square", "sqrt")]
-    assert lines[:3] == [sentences.summary(result), *verdicts]
+    assert lines[:4] == [sentences.summary(result), sentences.plan(result), *verdicts]
     for each in tables(result).values():
         assert any(line.strip() == each.title for line in lines)
         for row in each.rows:
@@ -139,6 +139,26 @@ def test_path_that_does_not_fit_the_budget_is_printed() -> None:
     assert "not run" in result.stdout
 
 
+def test_scaling_is_printed_with_its_sentences_and_auto_with_its_plan(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    done = invoke(*SMALL, "--scaling", "heads", "--cutoff", "0.01", "--json", str(file))
+    assert done.exit_code == 0, done.output
+    result = explorer.Result.from_json(file.read_text())
+    assert result.experiment.scaling == ("heads",) and result.experiment.cutoff == 0.01
+    lines = done.stdout.splitlines()
+    assert lines[1] == sentences.plan(result) and "auto (reuse): 1 backward pass" in lines[1]
+    for sentence in sentences.scaling(result, "heads"):
+        assert sentence in lines
+    for name in ("scaling-heads-passes", "scaling-heads-time"):
+        for row in tables(result)[name].rows:
+            assert any(all(cell in line for cell in row) for line in lines)
+
+
+def test_list_says_how_to_get_the_package_of_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("explorer.experiment.find_spec", lambda name: None)
+    assert "pip install torchjd" in invoke("list").stdout
+
+
 def test_list_names_everything_there_is() -> None:
     result = invoke("list")
     assert result.exit_code == 0
@@ -174,7 +194,7 @@ def test_help_of_run_names_every_field_and_what_is_allowed() -> None:
         if name != "size":
             assert table()[name].allowed in said
     assert "[default: --head square --head sqrt]" in said  # as they are given
-    assert "[default: --path recompute --path retain_graph --path reuse]" in said
+    assert "[default: --path recompute --path retain_graph --path reuse --path auto]" in said
 
 
 def test_the_real_command_opens_its_help_without_torch() -> None:

@@ -11,16 +11,18 @@ import torch
 from torch import Tensor
 
 from explorer import sentences
-from explorer.engine.paths import Gradients, gradients
+from explorer.engine.gradients import Gradients, gradients
 from explorer.engine.plan import PATHS
 from explorer.events import Progress
 from explorer.execute import DoesNotFit, execute
-from explorer.experiment import InvalidExperiment
+from explorer.experiment import DEFAULT_PATHS, InvalidExperiment
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem, Setting
 from explorer.heads import HEADS
 from explorer.result import Array, Numbers, Result
 from tests.runs import experiment, run, seen
+
+ALL = ",".join(PATHS)
 
 KEYS: dict[str, Any] = {
     "": ["schema", "experiment", "environment", "function", "paths", "heads", "jacobian"],
@@ -60,7 +62,7 @@ def entry(numbers: Numbers) -> float:
 
 def test_result_of_matrix_exp_trace_holds_its_closed_form() -> None:
     n, x = 50, 0.7
-    result = run(size=n, x=x)
+    result = run(size=n, x=x, paths=ALL)
     y, slope = n - 1 + math.cos(n * x), -n * math.sin(n * x)
     exact = {"square": 2 * y * slope, "sqrt": slope / (2 * math.sqrt(y))}
     assert result.function.value == pytest.approx(y, rel=1e-12)
@@ -80,7 +82,7 @@ def test_result_of_matrix_exp_trace_holds_its_closed_form() -> None:
 
 
 def test_float32_is_held_against_the_truth_and_not_only_against_the_naive_path() -> None:
-    result = run(size=200, dtype="float32", repeats=1)
+    result = run(size=200, dtype="float32", repeats=1, paths=ALL)
     slope = -200 * math.sin(200)
     for path in PATHS:
         error = result.heads["sqrt"].error[path]
@@ -109,7 +111,7 @@ def dense(values: dict[str, Any]) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("paths", [",".join(PATHS), "recompute", "retain_graph"])
+@pytest.mark.parametrize("paths", [ALL, "recompute", "retain_graph"])
 def test_spectral_norms_are_those_of_a_dense_jacobian(paths: str, dtype: str) -> None:
     result = run(**NETWORK, paths=paths, dtype=dtype)
     rel = 1e-5 if dtype == "float32" else 1e-12
@@ -124,11 +126,12 @@ def test_spectral_norms_are_those_of_a_dense_jacobian(paths: str, dtype: str) ->
         assert found.composite <= found.bound * (1 + rel)
     formed = "that reuse formed" if "reuse" in paths else "formed for this"
     assert formed in result.jacobian.method
+    assert result.jacobian.source == ("reuse" if "reuse" in paths else "")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_network_is_held_against_float64(dtype: str) -> None:
-    result = run(**NETWORK, dtype=dtype)
+    result = run(**NETWORK, dtype=dtype, paths=ALL)
     y, matrix = dense(NETWORK)
     expected = {"square": 2 * y @ matrix, "exp": y.exp() @ matrix}
     for name, head in result.heads.items():
@@ -145,7 +148,7 @@ def test_network_is_held_against_float64(dtype: str) -> None:
 @pytest.mark.parametrize("heads", ["square", "square,exp,mean"])
 @pytest.mark.parametrize("outputs", [1, 5])
 def test_passes_are_of_one_execution(heads: str, outputs: int) -> None:
-    result = run(**NETWORK | {"heads": heads, "outputs": outputs}, repeats=3)
+    result = run(**NETWORK | {"heads": heads, "outputs": outputs}, repeats=3, paths=ALL)
     k = len(heads.split(","))
     passes = {
         name: (path.forward_passes, path.backward_passes, path.forward_mode_passes)
@@ -155,6 +158,11 @@ def test_passes_are_of_one_execution(heads: str, outputs: int) -> None:
         "recompute": (k, k, 0),
         "retain_graph": (1, k, 0),
         "reuse": (1, outputs, 0),
+        "batched_vjp": (1, k, 0),
+        "low_rank_vjp": (1, min(k, outputs), 0),
+        "jvp": (0, 0, 6),
+        "auto": passes[result.paths["auto"].taken],
+        "torchjd": (1, k, 0),
     }
     assert (result.function.inputs, result.function.outputs) == (6, outputs)
 
@@ -170,12 +178,13 @@ def test_every_path_is_timed_as_often_as_asked(repeats: int) -> None:
 
 def test_saved_bytes_are_counted_to_the_byte() -> None:
     # Of each of two layers: tanh saves its output, the product its weight, once for all heads;
-    # `square` saves y, which is there already, and x needs no saving.
+    # `square` saves y, which is there already, and x needs no saving. reuse still holds f's graph
+    # while it differentiates the heads, on a copy of y.
     result = run(function="tanh_network", size=10, layers=2, heads="square,mean", dtype="float32")
     weights, outputs = 2 * 10 * 10 * 4, 2 * 10 * 4
     assert result.paths["retain_graph"].saved_bytes == weights + outputs
     assert result.paths["recompute"].saved_bytes == weights + outputs
-    assert result.paths["reuse"].saved_bytes == weights + outputs
+    assert result.paths["reuse"].saved_bytes == weights + outputs + 10 * 4
 
 
 @pytest.mark.parametrize(
@@ -200,10 +209,10 @@ def test_agreement_is_with_the_first_naive_path_that_was_run(
 def test_partial_results_come_path_by_path() -> None:
     results = [each for each in seen(experiment()) if isinstance(each, Result)]
     known = [len(each.heads["square"].gradient) for each in results]
-    assert known[:3] == [1, 2, 3]
+    assert known[:4] == [1, 2, 3, 4]
     assert all(each.status == "running" for each in results[:-1])
     assert results[-1].status == "done"
-    assert [path.status for path in results[0].paths.values()].count("running") == 3
+    assert [path.status for path in results[0].paths.values()].count("running") == 4
     for each in results:
         assert Result.from_json(each.to_json()) == each
 
@@ -212,7 +221,7 @@ def test_progress_counts_down_and_names_what_is_done() -> None:
     told = [each for each in seen(experiment(repeats=3)) if isinstance(each, Progress)]
     texts = [each.text for each in told]
     assert texts[0] == "building f"
-    for path in PATHS:
+    for path in DEFAULT_PATHS:
         assert f"warming up {path}" in texts
         assert f"round 3 of 3: {path}" in texts
     assert all(each.remaining is None or each.remaining >= 0 for each in told)
@@ -222,7 +231,7 @@ def test_progress_counts_down_and_names_what_is_done() -> None:
 def test_rounds_interleave_the_paths() -> None:
     told = [each.text for each in seen(experiment(repeats=2)) if isinstance(each, Progress)]
     rounds = [text for text in told if text.startswith("round")]
-    assert [text.partition(": ")[2] for text in rounds] == [*PATHS, *PATHS]
+    assert [text.partition(": ")[2] for text in rounds] == [*DEFAULT_PATHS, *DEFAULT_PATHS]
 
 
 # The budget.
@@ -251,7 +260,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def start(*seconds: float) -> None:
         clock = Clock(*seconds)
         monkeypatch.setattr("explorer.execute.time", clock)
-        monkeypatch.setattr("explorer.execute.timed", clock.timed)
+        for module in ("execute", "scaling"):
+            monkeypatch.setattr(f"explorer.{module}.timed", clock.timed)
 
     return start
 
@@ -281,6 +291,7 @@ def test_path_that_will_not_fit_is_predicted_and_not_run() -> None:
             "recompute": (2, 2),
             "retain_graph": (1, 2),
             "reuse": (1, 1),
+            "auto": (1, 1),
         }[name]
     assert result.heads["square"].gradient == {}
     assert result.heads["square"].value == pytest.approx((299 + math.cos(300)) ** 2)
@@ -305,13 +316,13 @@ def test_cheap_path_runs_where_an_expensive_one_does_not_fit(
     assert reuse.note == ("" if fits else words)
 
 
-# Two forwards and two warm-ups of each path take 8 s, every repeat 1 s.
+# Two forwards and two warm-ups of three paths take 8 s, every repeat 1 s.
 @pytest.mark.parametrize("budget, last, runs", [(16.0, 3, [3, 3, 2]), (9.0, 1, [1, 1, 1])])
 def test_budget_ends_the_repeats_with_a_note(
     budget: float, last: int, runs: list[int], clock: Callable[..., None]
 ) -> None:
     clock(1.0)
-    result = run(**ONE_PASS, repeats=1000, budget=budget)
+    result = run(**ONE_PASS, paths="recompute,retain_graph,reuse", repeats=1000, budget=budget)
     assert result.notes == (
         f"The budget of {budget:.2g} s ended the repeats in round {last} of 1000.",
     )
@@ -387,7 +398,7 @@ def test_gradient_that_overflows_is_told_and_the_value_stays() -> None:
     result = run(size=86, dtype="float32", heads="exp,square")
     exp = result.heads["exp"]
     assert math.isfinite(exp.value)
-    assert exp.gradient == dict.fromkeys(PATHS, (math.inf,))
+    assert exp.gradient == dict.fromkeys(DEFAULT_PATHS, (math.inf,))
     assert exp.domain == (
         "The gradient of exp overflows float32, whose largest number is 3.4e+38; "
         "in float64 it is finite."
@@ -407,7 +418,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, paths: list[str]) -> None:
     monkeypatch.setattr("explorer.execute.gradients", wrong)
 
 
-@pytest.mark.parametrize("paths", [["reuse"], ["recompute", "retain_graph"], list(PATHS)])
+@pytest.mark.parametrize("paths", [["reuse"], ["recompute", "retain_graph"], list(DEFAULT_PATHS)])
 def test_path_without_a_finite_gradient_is_at_fault_where_there_is_one(
     paths: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,7 +433,7 @@ def test_path_without_a_finite_gradient_is_at_fault_where_there_is_one(
 def test_gradient_that_no_path_gives_and_nothing_else_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    broken(monkeypatch, list(PATHS))
+    broken(monkeypatch, list(DEFAULT_PATHS))
     result = run(**ONE_PASS)
     assert result.heads["mean"].domain == (
         "The gradient of mean is not finite in float64 at this y, though its value is."
@@ -519,3 +530,85 @@ def test_runs_on_a_gpu(function: str) -> None:
         assert head.agreement["reuse"] is not None
     assert result.environment.device_name == torch.cuda.get_device_name(0)
     assert all(path.peak_memory_bytes is not None for path in result.paths.values())
+
+
+# The plan.
+
+
+def test_every_path_says_what_it_does_and_auto_what_it_took() -> None:
+    result = run(paths=ALL)
+    for name, path in result.paths.items():
+        assert path.plan.endswith(".")
+        assert path.taken == ("reuse" if name == "auto" else "")
+    assert result.paths["auto"].plan == result.paths["reuse"].plan
+
+
+def test_notes_of_a_plan_are_notes_of_the_result_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noted(*given: Any, path: str) -> Gradients:
+        found = gradients(*given, path=path)
+        return replace(found, plan=replace(found.plan, notes=("f is random.", f"{path} is.")))
+
+    monkeypatch.setattr("explorer.execute.gradients", noted)
+    notes = run(paths="reuse,recompute").notes
+    assert sorted(notes) == ["f is random.", "recompute is.", "reuse is."]
+
+
+def test_rank_is_known_once_a_path_has_found_it() -> None:
+    """Two heads that depend on y in one direction: by the sizes, the rank might be two."""
+    values = {"function": "tanh_network", "size": 6, "heads": "mean,logsumexp", "gain": 1e-9}
+    results = [
+        each
+        for each in seen(experiment(**values, paths="low_rank_vjp,torchjd"))
+        if isinstance(each, Result)
+    ]
+    assert results[-1].paths["low_rank_vjp"].backward_passes == 1
+
+
+def test_path_whose_package_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("explorer.experiment.find_spec", lambda name: None)
+    with pytest.raises(InvalidExperiment) as caught:
+        next(execute(experiment(paths="reuse,torchjd")))
+    assert caught.value.problems.keys() == {"paths"}
+    assert "pip install torchjd" in caught.value.problems["paths"]
+    assert run(paths="reuse").status == "done"
+
+
+# The scaling.
+
+
+def test_scaling_is_measured_where_it_is_asked_for() -> None:
+    result = run(function="tanh_network", size=4, scaling="heads,outputs", cutoff=0.005)
+    assert list(result.scaling) == ["heads", "outputs"]
+    assert run().scaling == {}
+
+
+def test_points_of_a_scaling_come_as_they_are_measured() -> None:
+    asked = experiment(size=4, scaling="heads", cutoff=0.01, paths="reuse")
+    results = [each for each in seen(asked) if isinstance(each, Result)]
+    scans = [each.scaling["heads"].paths["reuse"] for each in results if each.scaling]
+    counts = [len(scan.measured) for scan in scans]
+    assert counts[0] == 0 and sorted(counts) == counts and len(set(counts)) > 3
+    assert {each.status for each in results[:-1]} == {"running"}
+
+
+def test_scaling_that_f_has_no_parameter_for_is_told() -> None:
+    result = run(scaling="outputs")
+    assert result.scaling == {}
+    assert (
+        "No scaling along outputs: matrix_exp_trace has no parameter for the number of them."
+    ) in result.notes
+
+
+def test_scaling_stays_within_the_budget_and_counts_in_what_remains(
+    clock: Callable[..., None],
+) -> None:
+    clock(1.0)  # 6 s before the scaling, 12 s for one pass of each kind
+    asked = experiment(**ONE_PASS, paths="recompute", scaling="heads", cutoff=100.0, budget=22.0)
+    told = seen(asked)
+    (scan,) = [each.scaling for each in told if isinstance(each, Result)][-1].values()
+    assert scan.paths["recompute"].ended == (
+        "5 heads would take about 2.5 s, more than is left of the budget"
+    )
+    assert [point.count for point in scan.paths["recompute"].measured] == [1, 2]
+    before = next(e for e in told if isinstance(e, Progress) and e.text.startswith("round 1"))
+    assert before.remaining is not None and before.remaining == 18

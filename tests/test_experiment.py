@@ -21,6 +21,7 @@ from explorer.experiment import (
     lacking,
     table,
     to_query,
+    uninstalled,
 )
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
@@ -85,7 +86,8 @@ def test_defaults() -> None:
     assert experiment.function == "matrix_exp_trace"
     assert experiment.size == 200
     assert experiment.heads == ("square", "sqrt")
-    assert experiment.paths == tuple(PATHS)
+    assert experiment.paths == ("recompute", "retain_graph", "reuse", "auto")
+    assert (experiment.scaling, experiment.cutoff) == ((), 1.0)
     assert experiment.parameters == {"x": 1.0}
     assert experiment.budget is None
     assert experiment == Experiment.from_values({})
@@ -176,6 +178,10 @@ def test_size_out_of_range(size: Any) -> None:
         ("budget", 0, "Allowed: a number above 0 and up to 86400 seconds, or nothing"),
         ("budget", "inf", "Allowed"),
         ("x", "10.5", "Allowed: a number from -10 to 10"),
+        ("scaling", "sizes", "Scaling sizes is not known. Allowed: one or more of heads, outputs"),
+        ("scaling", "heads,heads", "more than once"),
+        ("cutoff", "0", "Allowed: a number above 0 and up to 3600 seconds."),
+        ("cutoff", "", "Cut-off is empty"),
         ("sise", 3, "Did you mean size? Allowed: function, size"),
         ("\x1b[31m", 3, "is not a field"),
         ("z" * 10**6, 3, "is not a field"),
@@ -278,6 +284,20 @@ def test_setting_is_what_the_builder_takes() -> None:
     setting = Experiment("tanh_network", 9, {"layers": 2}, dtype="float32", seed=4).setting
     assert (setting.size, setting.dtype, setting.device, setting.seed) == (9, "float32", "cpu", 4)
     assert setting.parameters["layers"] == 2
+
+
+def test_a_path_whose_package_is_missing_is_data_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("explorer.experiment.find_spec", lambda name: None)
+    assert Experiment(paths=("torchjd",)).paths == ("torchjd",)
+    assert uninstalled(["reuse", "torchjd"]).endswith("Get it: pip install torchjd")
+    assert uninstalled(["reuse"]) == ""
+
+
+def test_a_path_whose_package_is_there_lacks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("explorer.experiment.find_spec", lambda name: name == "torchjd" or None)
+    assert uninstalled(["torchjd"]) == ""
 
 
 def test_heads_and_paths_of_the_table_are_all_there_are() -> None:

@@ -16,7 +16,7 @@ from explorer.figures import figures
 from explorer.result import Result
 from explorer.tables import tables
 from tests.browser.chromium import find
-from tests.results import good, head, inaccurate, real, result, timed
+from tests.results import good, head, inaccurate, real, result, scaled, timed
 
 # Files.
 
@@ -153,7 +153,7 @@ class Page(HTMLParser):
             self.data += data
 
 
-@pytest.mark.parametrize("make", [good, inaccurate, real])
+@pytest.mark.parametrize("make", [good, inaccurate, real, scaled])
 def test_the_page_says_all_and_asks_for_nothing(make) -> None:  # type: ignore[no-untyped-def]
     seen: Result = make()
     html = to_html(seen)
@@ -170,7 +170,11 @@ def test_the_page_says_all_and_asks_for_nothing(make) -> None:  # type: ignore[n
         assert f"Table: {table.title}" in page.text
     for words in (seen.environment.device_name, seen.environment.torch, "Repeats", "no limit"):
         assert words in page.text
-    assert page.tags.count("details") == 4
+    assert sentences.plan(seen) in page.text
+    for along in seen.scaling:
+        for sentence in sentences.scaling(seen, along):
+            assert sentence in page.text
+    assert page.tags.count("details") == len(figures(seen))
     assert '<html lang="en">' in html
     assert 'name="viewport"' in html
 

@@ -186,3 +186,15 @@ def test_suggestion_names_only_what_is_near_or_begins_so() -> None:
     assert suggestion("tanh", ("matrix_exp_trace", "tanh_network")) == "Did you mean tanh_network? "
     assert suggestion("t", ("matrix_exp_trace", "tanh_network")) == ""
     assert suggestion("zzz", ("matrix_exp_trace", "tanh")) == ""
+
+
+def test_choices_may_be_none_where_that_is_allowed() -> None:
+    field = Field(
+        "scaling", "choices", "Scaling", (), choices=("a", "b"), optional=True, empty="not measured"
+    )
+    for nothing in ("", " ", (), [], None):
+        assert field.parse(nothing) == ()
+    assert field.text(()) == ""
+    assert field.parse("b,a") == ("b", "a")
+    with pytest.raises(FieldError, match=r"one or more of a, b, or nothing \(not measured\)"):
+        field.parse("c")

@@ -8,7 +8,18 @@ from explorer import sentences, units
 from explorer.engine.plan import PATHS
 from explorer.figures import CONFIG, PATH_STYLE, figures, mime_bundle, style
 from explorer.result import HeadNorms, JacobianResult, Result
-from tests.results import NOTHING_YET, good, head, inaccurate, real, result, timed, untimed
+from tests.results import (
+    NOTHING_YET,
+    every_field,
+    good,
+    head,
+    inaccurate,
+    real,
+    result,
+    scaled,
+    timed,
+    untimed,
+)
 
 
 def drawn(seen: Result, name: str) -> dict[str, Any]:
@@ -253,13 +264,98 @@ def test_norms_that_are_not_there_yet() -> None:
     assert figure["data"] == []
 
 
+# Scaling.
+
+
+def scaling(kind: str, relative_to: str = "") -> dict[str, Any]:
+    figure = figures(scaled(), relative_to)[f"scaling-heads-{kind}"]
+    drawn: dict[str, Any] = json.loads(figure.to_json())
+    return drawn
+
+
+def lines(figure: dict[str, Any]) -> dict[str, list[float]]:
+    return {trace["name"]: trace["y"] for trace in figure["data"] if trace["mode"] == "lines"}
+
+
+def marks(figure: dict[str, Any]) -> dict[str, list[float]]:
+    return {trace["name"]: trace["y"] for trace in figure["data"] if trace["mode"] == "markers"}
+
+
+def test_points_stand_over_what_is_predicted() -> None:
+    figure = scaling("time")
+    assert lines(figure) == {
+        "retain_graph": [2, 3, 6, 11], "reuse": [2, 2, 2, 2], "auto": [2, 2, 2, 2],
+    }  # fmt: skip
+    measured = marks(figure)
+    assert measured["retain_graph"] == pytest.approx([2.04, 3.06, 6.12])
+    assert measured["reuse"] == pytest.approx([2.04] * 4)
+    assert {trace["x"][-1] for trace in figure["data"]} == {5, 10}
+    for axis in ("xaxis", "yaxis"):
+        assert figure["layout"][axis]["type"] == "log"
+
+
+def test_all_passes_of_a_path_are_one_curve() -> None:
+    figure = scaling("passes")
+    assert lines(figure)["retain_graph"] == [2, 3, 6, 11]
+    assert marks(figure) == {
+        "retain_graph": [2, 3, 6], "reuse": [2, 2, 2, 2], "auto": [2, 2, 2, 2],
+    }  # fmt: skip
+
+
+def test_times_relative_to_a_path() -> None:
+    figure = scaling("time", "retain_graph")
+    assert lines(figure)["retain_graph"] == [1, 1, 1, 1]
+    assert lines(figure)["reuse"] == pytest.approx([1, 2 / 3, 1 / 3, 2 / 11])
+    # Only where the reference was measured too.
+    assert marks(figure)["reuse"] == pytest.approx([1, 2 / 3, 1 / 3])
+    assert scaling("passes", "retain_graph") == scaling("passes")
+    assert scaling("time", "jvp") == scaling("time"), "it is not among the paths"
+
+
+def test_the_break_even_is_marked_at_its_place() -> None:
+    layout = scaling("time")["layout"]
+    (line,), (label,) = layout["shapes"], layout["annotations"]
+    assert line["x0"] == line["x1"] == 2
+    assert label["x"] == pytest.approx(math.log10(2)), "plotly takes the logarithm there"
+    assert label["text"] == "break-even: reuse from 2"
+
+
+def test_what_is_scanned_and_on_what_is_named() -> None:
+    subtitle = scaling("time")["layout"]["title"]["subtitle"]["text"].replace("<br>", " ")
+    assert subtitle.startswith("heads Σ w·sin y, w normal; f with 1 output A processor, 2 threads")
+    outputs = figures(every_field())["scaling-outputs-passes"].layout.title.subtitle.text
+    assert outputs.startswith("16 heads Σ w·sin y")
+
+
+def test_a_path_says_in_its_point_what_auto_took() -> None:
+    (points,) = (
+        trace for trace in scaling("time")["data"]
+        if trace["name"] == "auto" and trace["mode"] == "markers"
+    )  # fmt: skip
+    assert points["hovertext"][0] == "auto, 1<br>2.04 s, by reuse"
+
+
+def test_a_path_without_a_point_has_its_curve_and_its_place_in_the_legend() -> None:
+    seen = scaled()
+    empty = {
+        name: path.model_copy(update={"measured": ()})
+        for name, path in seen.scaling["heads"].paths.items()
+    }
+    waiting = seen.scaling["heads"].model_copy(update={"paths": empty})
+    seen = seen.model_copy(update={"scaling": {"heads": waiting}})
+    figure = drawn(seen, "scaling-heads-time")
+    assert set(lines(figure)) == set(marks(figure)) == {"retain_graph", "reuse", "auto"}
+    assert sum(trace["showlegend"] for trace in figure["data"]) == 3
+
+
 # What the figures share.
 
 
-@pytest.mark.parametrize("make", EVERY)
-def test_four_figures_in_their_order_that_leave_the_theme_open(make: Any) -> None:
+@pytest.mark.parametrize("make", [*EVERY, scaled])
+def test_the_figures_in_their_order_that_leave_the_theme_open(make: Any) -> None:
     seen = make()
-    assert list(figures(seen)) == ["time", "passes", "accuracy", "norms"]
+    of_a_scaling = ["scaling-heads-passes", "scaling-heads-time"] if seen.scaling else []
+    assert list(figures(seen)) == ["time", "passes", "accuracy", "norms", *of_a_scaling]
     for name in figures(seen):
         layout = drawn(seen, name)["layout"]
         assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
@@ -269,6 +365,22 @@ def test_four_figures_in_their_order_that_leave_the_theme_open(make: Any) -> Non
         assert not {"gridcolor", "color", "linecolor"} & {*layout["xaxis"], *layout["yaxis"]}
         assert layout["template"].get("layout", {}) == {}
         assert layout["title"]["text"]
+
+
+def test_eight_paths_have_room() -> None:
+    """Every picture grows with the paths, and so does the room for their legend."""
+    few, many = (
+        good(),
+        result(
+            {path: timed(1.0, forward_mode_passes=int(path == "jvp")) for path in PATHS},
+            {"square": head(dict.fromkeys(PATHS, 0.0), dict.fromkeys(PATHS, 1e-13))},
+        ),
+    )
+    for name in ("time", "passes", "accuracy"):
+        one, other = (drawn(seen, name)["layout"] for seen in (few, many))
+        rows = len(one["yaxis"]["ticktext"]), len(other["yaxis"]["ticktext"])
+        assert other["height"] > one["height"] + 30 * (rows[1] - rows[0])
+    assert sum(text.endswith("forward mode") for text in labels(drawn(many, "passes"))) == 1
 
 
 def test_every_path_has_a_look_of_its_own() -> None:

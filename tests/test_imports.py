@@ -13,7 +13,14 @@ import explorer
 
 ROOT = Path(explorer.__file__).parent
 # What computes; everything else opens without torch.
-COMPUTES = {"accuracy", "devices", "execute", "jacobian", "measure", "paths"}
+ENGINE = {
+    f"engine.{name}"
+    for name in (
+        *("combination", "cost", "gradients", "heads", "hessian", "linear", "paths", "rank"),
+        *("saved", "structure", "trunk"),
+    )
+}
+COMPUTES = {"accuracy", "devices", "execute", "jacobian", "measure", "scaling"} | ENGINE
 MODULES = sorted(
     name.removeprefix("explorer.")
     for _, name, _ in pkgutil.walk_packages([str(ROOT)], "explorer.")
@@ -98,9 +105,9 @@ def test_unknown_public_name() -> None:
         _ = explorer.nothing
 
 
-@pytest.mark.parametrize("module", ["paths", "jacobian", "planning", "fields"])
+@pytest.mark.parametrize("module", sorted(ENGINE | {"engine.plan"}))
 def test_engine_knows_no_function_and_no_widget(module: str) -> None:
-    assert reached(module) <= {"paths", "jacobian", "planning", "fields"}
+    assert reached(module) <= ENGINE | {"engine", "engine.plan", "fields"}
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if not name.startswith("app")])

@@ -54,6 +54,16 @@ def test_json_has_the_keys_it_promises() -> None:
     }
 
 
+def test_reads_what_was_written_before_there_was_a_plan_or_a_scaling() -> None:
+    plain = json.loads(every_field(scaling={}).to_json())
+    del plain["scaling"], plain["jacobian"]["source"]
+    del plain["experiment"]["scaling"], plain["experiment"]["cutoff"]
+    for path in plain["paths"].values():
+        del path["taken"], path["plan"]
+    old = Result.from_json(json.dumps(plain))
+    assert (old.scaling, old.experiment.scaling, old.paths["reuse"].plan) == ({}, (), "")
+
+
 def test_is_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         every_field().status = "running"

@@ -7,7 +7,7 @@ import pytest
 from explorer import sentences
 from explorer.experiment import Experiment
 from explorer.result import JacobianResult
-from tests.results import NOTHING_YET, good, head, inaccurate, real, result, timed, untimed
+from tests.results import NOTHING_YET, good, head, inaccurate, real, result, scaled, timed, untimed
 
 RIGHT = head({"recompute": 0.0, "reuse": 2e-12}, {"recompute": 3e-13, "reuse": 4e-13})
 ALONE = head({"reuse": None}, {"reuse": 4e-13})
@@ -382,3 +382,63 @@ def test_norms_are_as_right_as_the_path_that_formed_them(
     assert any(note.startswith(NORMS) for note in sentences.notes(seen)) == noted
     none = result(paths, {"square": square}, jacobian=NOTHING_YET)
     assert not any(note.startswith(NORMS) for note in sentences.notes(none))
+
+
+# The plan, and the scaling.
+
+
+def planned(**took: Any) -> Any:
+    """recompute, reuse and auto, which took reuse."""
+    paths = {
+        "recompute": timed(9.5, 9.6, 9.7, forward=10, backward=10),
+        "reuse": timed(0.99, 1.0, 1.01, plan="1 backward pass."),
+        "auto": timed(*took.get("auto", (0.9, 0.9)), plan="1 backward pass.", taken="reuse"),
+    }
+    same = dict.fromkeys(paths, 0.0)
+    return result({name: paths[name] for name in took.get("paths", paths)}, {"s": head(same, same)})
+
+
+def test_auto_and_the_path_it_took_are_one() -> None:
+    assert sentences.summary(planned()).startswith("reuse was 9.6 times faster than recompute")
+    without = sentences.summary(planned(paths=("recompute", "auto")))
+    assert without.startswith("auto was 11 times faster than recompute")
+    alone = sentences.summary(planned(paths=("reuse", "auto")))
+    assert alone.startswith("reuse took 1 s: it went back through f once")
+
+
+def test_the_plan_names_what_auto_took() -> None:
+    assert sentences.plan(planned()) == "auto (reuse): 1 backward pass."
+    assert sentences.plan(good()) == ""
+    assert sentences.plan(result({"auto": untimed("running")}, {"s": head({}, {})})) == ""
+
+
+def test_passes_in_forward_mode_explain_a_time() -> None:
+    paths = {
+        "recompute": timed(3.0, 3.0, forward=4, backward=4),
+        "jvp": timed(1.0, 1.0, forward=0, backward=0, forward_mode_passes=1),
+    }
+    same = dict.fromkeys(paths, 0.0)
+    assert sentences.summary(result(paths, {"s": head(same, same)})).startswith(
+        "jvp was 3.0 times faster than recompute: it took 1 forward-mode pass through f instead "
+        "of 4 forward and 4 backward passes;"
+    )
+    alone = result({"jvp": paths["jvp"]}, {"s": head({"jvp": None}, {"jvp": 0.0})})
+    assert sentences.summary(alone).startswith(
+        "jvp took 1 s: it went through f in forward mode once"
+    )
+
+
+def test_a_scaling_says_its_break_even_and_who_was_not_continued() -> None:
+    assert sentences.scaling(scaled(), "heads") == [
+        "By the number of heads K: from 2 on, reuse is predicted to be faster than retain_graph.",
+        "retain_graph was not continued: 10 heads would take about 11 s, more than the cut-off "
+        "of 9 s.",
+    ]
+    seen = scaled()
+    scaling = seen.scaling["heads"]
+    paths = {name: path.model_copy(update={"ended": "why"}) for name, path in scaling.paths.items()}
+    changed = scaling.model_copy(update={"break_even": None, "paths": paths})
+    assert sentences.scaling(seen.model_copy(update={"scaling": {"heads": changed}}), "heads") == [
+        "By the number of heads K: no break-even with a naive path is predicted.",
+        "retain_graph, reuse and auto were not continued: why.",
+    ]

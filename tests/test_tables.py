@@ -5,10 +5,21 @@ import pytest
 
 from explorer.figures import figures
 from explorer.tables import Table, tables, to_html
-from tests.results import NOTHING_YET, good, head, inaccurate, real, result, timed, untimed
+from tests.results import (
+    NOTHING_YET,
+    every_field,
+    good,
+    head,
+    inaccurate,
+    real,
+    result,
+    scaled,
+    timed,
+    untimed,
+)
 
 
-@pytest.mark.parametrize("make", [good, inaccurate, real])
+@pytest.mark.parametrize("make", [good, inaccurate, real, scaled])
 def test_a_table_stands_behind_every_figure(make) -> None:  # type: ignore[no-untyped-def]
     seen = make()
     found = tables(seen)
@@ -45,13 +56,35 @@ def test_a_path_still_to_run() -> None:
     waiting = untimed("running", forward=2, backward=2, predicted_seconds=3.0)
     seen = result({"recompute": waiting}, {"sin": head({}, {})}, status="running")
     assert tables(seen)["time"].rows[0][:6] == ("recompute", "–", "–", "–", "0", "not yet run")
-    assert tables(seen)["passes"].rows == (("recompute (expected)", "2", "2", "0"),)
+    assert tables(seen)["passes"].rows == (("recompute (expected)", "2", "2", "0", "–"),)
 
 
 def test_passes() -> None:
     assert tables(good())["passes"].rows == (
-        ("recompute", "10", "10", "0"), ("reuse", "1", "1", "0"),
+        ("recompute", "10", "10", "0", "–"), ("reuse", "1", "1", "0", "–"),
     )  # fmt: skip
+
+
+def test_a_plan_stands_beside_the_passes() -> None:
+    paths = {
+        "reuse": timed(1.0, plan="1 backward pass."),
+        "auto": timed(1.0, plan="1 backward pass.", taken="reuse"),
+    }
+    rows = tables(result(paths, {"sin": head({}, {})}))["passes"].rows
+    assert [row[-1] for row in rows] == ["1 backward pass.", "reuse: 1 backward pass."]
+
+
+def test_scaling() -> None:
+    found = tables(scaled())
+    time, passes = found["scaling-heads-time"], found["scaling-heads-passes"]
+    assert time.columns == passes.columns == ("Heads K", "retain_graph", "reuse", "auto")
+    assert time.rows[0] == ("1", "2.04 s (2 s)", "2.04 s (2 s)", "2.04 s (2 s)")
+    assert time.rows[3] == ("10", "(11 s)", "2.04 s (2 s)", "2.04 s (2 s)")
+    assert passes.rows[2:] == (
+        ("5", "1 + 5", "1 + 1", "1 + 1"), ("10", "(1 + 10)", "1 + 1", "1 + 1"),
+    )  # fmt: skip
+    outputs = tables(every_field())["scaling-outputs-passes"]
+    assert outputs.columns[0] == "Entries of y, m" and outputs.rows[0] == ("1", "1 + 2 + 3")
 
 
 def test_accuracy() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from explorer.engine.plan import expected_passes
-from explorer.experiment import Experiment
+from explorer import scan
+from explorer.engine.plan import Costs, Passes, Sizes, predicted_seconds
+from explorer.experiment import Along, Experiment
+from explorer.functions.description import Cost, Setting
 from explorer.result import Result
 
 _RATE = 2e10  # floating-point operations a second, until a run here has told
@@ -30,11 +32,12 @@ class Pace:
         """Takes the pace from the quickest run of each path that a finished run measured."""
         experiment = result.experiment
         seconds = flops = passes = 0.0
-        for name, path in result.paths.items():
+        for path in result.paths.values():
             if path.seconds is not None:
                 seconds += path.seconds.minimum
-                flops += _flops(experiment, name)
-                passes += path.forward_passes + path.backward_passes
+                counts = path.forward_passes, path.backward_passes, path.forward_mode_passes
+                flops += _flops(experiment.described.cost(experiment.setting), Passes(*counts))
+                passes += sum(counts)
         if not passes:
             return
         if flops / passes > _LARGE:
@@ -43,31 +46,38 @@ class Pace:
             self._passes[_kind(experiment)] = seconds / passes
 
     def seconds(self, experiment: Experiment) -> float:
-        """Seconds to expect of a whole run: warm-ups, repeats and spectral norms."""
-        rate = self._rates.get(_kind(experiment), _RATE)
-        each = self._passes.get(_kind(experiment), _PASS)
-        once = sum(
-            _flops(experiment, path) / rate + each * sum(_passes(experiment, path))
-            for path in experiment.paths
-        )
+        """Seconds to expect of a whole run: warm-ups, repeats, spectral norms and the scaling."""
         setting, described = experiment.setting, experiment.described
         outputs, inputs = described.outputs(setting), described.inputs(setting)
+        sizes = Sizes(len(experiment.heads), outputs, inputs)
+        costs = self._costs(experiment, setting)
+        once = sum(predicted_seconds(path, sizes, costs) for path in experiment.paths)
         decomposition = 20.0 * outputs * inputs * min(outputs, inputs) / _RATE
-        whole = _START + (experiment.repeats + _WARM_UPS) * once + decomposition
+        scaling = sum(self._scan(experiment, along) for along in experiment.scaling)
+        whole = _START + (experiment.repeats + _WARM_UPS) * once + decomposition + scaling
         return whole if experiment.budget is None else min(whole, experiment.budget)
+
+    def _costs(self, experiment: Experiment, setting: Setting) -> Costs:
+        """Seconds of one pass of each kind; a head takes no time beside them."""
+        rate = self._rates.get(_kind(experiment), _RATE)
+        each = self._passes.get(_kind(experiment), _PASS)
+        cost = experiment.described.cost(setting)
+        return Costs.of(each + cost.forward_flops / rate, each + cost.backward_flops / rate)
+
+    def _scan(self, experiment: Experiment, along: Along) -> float:
+        return scan.seconds(
+            experiment,
+            along,
+            lambda count: self._costs(experiment, scan.setting(experiment, along, count)),
+        )
 
 
 def _kind(experiment: Experiment) -> Kind:
     return experiment.function, experiment.dtype, experiment.device
 
 
-def _passes(experiment: Experiment, path: str) -> tuple[int, int]:
-    outputs = experiment.described.outputs(experiment.setting)
-    return expected_passes(path, len(experiment.heads), outputs)
-
-
-def _flops(experiment: Experiment, path: str) -> float:
-    """Operations of one execution of a path."""
-    forward, backward = _passes(experiment, path)
-    cost = experiment.described.cost(experiment.setting)
-    return forward * cost.forward_flops + backward * cost.backward_flops
+def _flops(cost: Cost, passes: Passes) -> float:
+    """Operations of the passes; one in forward mode has those of the other two."""
+    return (passes.forward + passes.forward_mode) * cost.forward_flops + (
+        passes.backward + passes.forward_mode
+    ) * cost.backward_flops

@@ -9,9 +9,9 @@ from typing import Any
 import ipywidgets as widgets
 
 from explorer.app.state import Entry, State
-from explorer.engine.plan import PATHS
+from explorer.engine.plan import PATHS, PEER
 from explorer.events import Device
-from explorer.experiment import DTYPES, lacking, table
+from explorer.experiment import DTYPES, lacking, table, uninstalled
 from explorer.fields import Field
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
@@ -36,8 +36,10 @@ class Controls:
             "dtype": self._row("dtype", _DtypeControl(state, guard)),
             "device": self._row("device", self._device),
             "heads": self._row("heads", _Several(state, guard, "heads", _head_labels())),
-            "paths": self._row("paths", _Several(state, guard, "paths", PATHS)),
+            "paths": self._row("paths", _Several(state, guard, "paths", PATHS, _not_offered())),
             **{name: self._row(name, self._text(name)) for name in ("repeats", "seed", "budget")},
+            "scaling": self._row("scaling", _Several(state, guard, "scaling", _ALONG)),
+            "cutoff": self._row("cutoff", self._text("cutoff")),
         }
         self.widget = widgets.VBox(
             [self._function.box, self._about, self._size.box, self._parameters]
@@ -297,22 +299,30 @@ class _DtypeControl(_Control):
 
 
 class _Several(_Control):
-    """A check box a choice."""
+    """A check box a choice; one of `not_offered` is shown only while the entry names it."""
 
-    def __init__(self, state: State, guard: Guard, name: str, labels: dict[str, str]) -> None:
+    def __init__(
+        self,
+        state: State,
+        guard: Guard,
+        name: str,
+        labels: dict[str, str],
+        not_offered: tuple[str, ...] = (),
+    ) -> None:
         self._state, self._name = state, name
+        self._lines: dict[str, widgets.HBox] = {}
+        self._not_offered = not_offered
         self._boxes = {
             key: widgets.Checkbox(description=key, tooltip=words, indent=False)
             for key, words in labels.items()
         }
         for box in self._boxes.values():
             box.observe(guard(self._ticked), "value")
-        lines = []
         for key, words in labels.items():
             note = widgets.HTML(f'<span class="explorer-hint">{escape(words)}</span>')
             self._boxes[key].add_class(f"explorer-{name}-{key}")
-            lines.append(widgets.HBox([self._boxes[key], note]))
-        self.widget = widgets.VBox([_caption(table()[name].label + "s"), *lines])
+            self._lines[key] = widgets.HBox([self._boxes[key], note])
+        self.widget = widgets.VBox([_caption(_CAPTIONS[name]), *self._lines.values()])
         self.widget.add_class("explorer-several")
         self._showing = False
 
@@ -321,6 +331,8 @@ class _Several(_Control):
         try:
             for key, box in self._boxes.items():
                 box.value = key in entry
+            for key in self._not_offered:
+                self._lines[key].layout.display = None if key in entry else "none"
         finally:
             self._showing = False
 
@@ -332,6 +344,15 @@ class _Several(_Control):
 
 def _caption(text: str) -> widgets.HTML:
     return widgets.HTML(f'<span class="explorer-caption">{escape(text)}</span>')
+
+
+_CAPTIONS = {"heads": "Heads", "paths": "Paths", "scaling": "Scaling, measured against"}
+_ALONG = {"heads": "number of heads, 1 to 1000", "outputs": "number of entries of y"}
+
+
+def _not_offered() -> tuple[str, ...]:
+    """The paths that cannot be run here."""
+    return (PEER,) if uninstalled([PEER]) else ()
 
 
 def _head_labels() -> dict[str, str]:

@@ -50,7 +50,7 @@ class Laboratory:
         self._fault = widgets.HTML()
         self._link_problems = state.load(query)
         self.controls = Controls(state, self._guarded)
-        self.pictures = Pictures()
+        self.pictures = Pictures(self._guarded)
         self.run = widgets.Button(description="Run", button_style="primary")
         self.cancel = widgets.Button(description="Cancel", disabled=True)
         self.reset = widgets.Button(description="Reset", tooltip="Everything as at the beginning")

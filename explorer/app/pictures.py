@@ -1,45 +1,55 @@
-"""A Result on the page: a sentence, verdicts, four pictures, and a table behind each."""
+"""A Result on the page: sentences, verdicts, pictures, and a table behind each."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
 import ipywidgets as widgets
 
 from explorer import sentences
+from explorer.app.controls import Guard
 from explorer.experiment import Experiment
 from explorer.figures import figures, mime_bundle, waiting
 from explorer.result import Result
-from explorer.tables import tables, to_html
+from explorer.tables import Table, tables, to_html
 
 NAMES = ("time", "passes", "accuracy", "norms")
+_ABSOLUTE = "absolute, in seconds"
 
 
 class Pictures:
-    """Built once, empty; `show` fills it."""
+    """Built once, empty; `show` fills it. The cards of a scaling come with its first points."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard) -> None:
         self._heading = widgets.HTML()
         self._summary = widgets.HTML()
+        self._plan = widgets.HTML()
         self._verdicts = widgets.HTML()
         self._notes = widgets.HTML()
-        # A figure goes through an Output: the renderer is a static file that the browser caches,
-        # where a FigureWidget would send 5 MB for each picture.
-        self._plots = {name: widgets.Output(layout={"min_height": "320px"}) for name in NAMES}
-        self._tables = {name: widgets.HTML() for name in NAMES}
-        self._shown: dict[str, Any] = {}
+        self._cards = {name: _Card(name) for name in NAMES}
+        self._result: Result | None = None
         self._of: Experiment | None = None
-        cards = []
-        for name in NAMES:
-            card = widgets.VBox([self._plots[name], self._tables[name]])
-            card.add_class("explorer-card")
-            card.add_class(f"explorer-card-{name}")
-            cards.append(card)
-        grid = widgets.Box(cards)
-        grid.add_class("explorer-grid")
+        grid = _grid(self._cards.values())
+        self._scaling = _grid(())
+        self._scaling_words = widgets.HTML()
+        self.relative_to = widgets.Dropdown(
+            description="Times of the scaling",
+            options=[(_ABSOLUTE, "")],
+            tooltip="in seconds, or relative to a path",
+            style={"description_width": "initial"},
+        )
+        self.relative_to.observe(guard(lambda change: self._redraw()), "value")
+        self._scaling_part = widgets.VBox(
+            [self._scaling_words, self.relative_to, self._scaling], layout={"display": "none"}
+        )
+        self._scaling_part.add_class("explorer-scaling")
         self.widget = widgets.VBox(
-            [self._heading, self._summary, self._verdicts, grid, self._notes]
+            [
+                *(self._heading, self._summary, self._plan, self._verdicts, grid),
+                *(self._scaling_part, self._notes),
+            ]
         )
         self.widget.add_class("explorer-pictures")
 
@@ -56,35 +66,81 @@ class Pictures:
 
     def prepare(self) -> None:
         """Draws an empty frame, so that the browser loads plotly while the first run goes."""
-        if not self._shown:
-            self._draw(NAMES[0], mime_bundle(waiting()))
+        if self._result is None:
+            self._cards[NAMES[0]].draw(mime_bundle(waiting()))
 
     def show(self, result: Result) -> None:
         """Draws a result; what has not changed since the last one is left as it is."""
         self._of = result.experiment
+        self._result = None  # what the dropdown's options choose meanwhile draws nothing
+        self._offer(result)
+        self._result = result
         self._heading.value = _heading(result.experiment)
         self._summary.value = _status(sentences.summary(result))
+        self._plan.value = _paragraph("explorer-plan", sentences.plan(result))
         self._verdicts.value = _verdicts(result)
-        self._notes.value = _notes(sentences.notes(result))
-        drawn, rows = figures(result), tables(result)
-        for name in NAMES:
-            bundle = mime_bundle(drawn[name])
-            if self._shown.get(name) != bundle:
-                self._draw(name, bundle)
-            table = to_html(rows[name])
-            self._tables[
-                name
-            ].value = (
-                f"<details><summary>Table: {escape(rows[name].title)}</summary>{table}</details>"
-            )
-
-    def _draw(self, name: str, bundle: dict[str, Any]) -> None:
-        self._shown[name] = bundle
-        height = bundle["application/vnd.plotly.v1+json"]["layout"]["height"]
-        self._plots[name].layout.min_height = f"{height}px"
-        self._plots[name].outputs = (
-            {"output_type": "display_data", "data": bundle, "metadata": {}},
+        self._notes.value = _list(sentences.notes(result))
+        for name, table in tables(result).items():
+            if name not in self._cards:
+                self._cards[name] = _Card(name)
+            self._cards[name].tabulate(table)
+        self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + _list(
+            sentence for along in result.scaling for sentence in sentences.scaling(result, along)
         )
+        self._redraw()
+
+    def _offer(self, result: Result) -> None:
+        """The paths of the scaling to choose from; what was chosen stays, where it is there."""
+        paths = dict.fromkeys(path for each in result.scaling.values() for path in each.paths)
+        options = [(_ABSOLUTE, ""), *((f"relative to {path}", path) for path in paths)]
+        if list(self.relative_to.options) != options:
+            chosen = self.relative_to.value
+            self.relative_to.options = options
+            self.relative_to.value = chosen if chosen in paths else ""
+
+    def _redraw(self) -> None:
+        """Draws the result on show."""
+        if self._result is None:
+            return
+        drawn = figures(self._result, self.relative_to.value)
+        for name, figure in drawn.items():
+            self._cards[name].draw(mime_bundle(figure))
+        scaling = [self._cards[name].widget for name in drawn if name not in NAMES]
+        if list(self._scaling.children) != scaling:
+            self._scaling.children = scaling
+        self._scaling_part.layout.display = None if scaling else "none"
+
+
+class _Card:
+    """A picture with its table behind it."""
+
+    def __init__(self, name: str) -> None:
+        # A figure goes through an Output: the renderer is a static file that the browser caches,
+        # where a FigureWidget would send 5 MB for each picture.
+        self._plot = widgets.Output(layout={"min_height": "320px"})
+        self._table = widgets.HTML()
+        self._shown: dict[str, Any] | None = None
+        self.widget = widgets.VBox([self._plot, self._table])
+        self.widget.add_class("explorer-card")
+        self.widget.add_class(f"explorer-card-{name}")
+
+    def draw(self, bundle: dict[str, Any]) -> None:
+        if bundle == self._shown:
+            return
+        self._shown = bundle
+        height = bundle["application/vnd.plotly.v1+json"]["layout"]["height"]
+        self._plot.layout.min_height = f"{height}px"
+        self._plot.outputs = ({"output_type": "display_data", "data": bundle, "metadata": {}},)
+
+    def tabulate(self, table: Table) -> None:
+        title = escape(table.title)
+        self._table.value = f"<details><summary>Table: {title}</summary>{to_html(table)}</details>"
+
+
+def _grid(cards: Iterable[_Card]) -> widgets.Box:
+    grid = widgets.Box([card.widget for card in cards])
+    grid.add_class("explorer-grid")
+    return grid
 
 
 def _heading(experiment: Experiment) -> str:
@@ -109,6 +165,10 @@ def _verdicts(result: Result) -> str:
     return f'<ul class="explorer-verdicts">{items}</ul>'
 
 
-def _notes(notes: list[str]) -> str:
+def _paragraph(name: str, sentence: str) -> str:
+    return f'<p class="{name}">{escape(sentence)}</p>' if sentence else ""
+
+
+def _list(notes: Iterable[str]) -> str:
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return f'<ul class="explorer-notes">{items}</ul>' if items else ""

@@ -19,6 +19,7 @@ from explorer.experiment import (
     missing,
     table,
     to_query,
+    uninstalled,
 )
 from explorer.fields import FieldError
 from explorer.functions import FUNCTIONS
@@ -91,7 +92,8 @@ class State(HasTraits):
         for name, text in given.items():
             if name in entries:
                 many = table(known)[name].kind == "choices"
-                entries[name] = tuple(text.split(",")) if many and text else text
+                names = tuple(text.split(",")) if text else ()
+                entries[name] = names if many else text
         self._take(entries)
         return [problem for name, problem in problems.items() if name not in entries]
 
@@ -109,6 +111,9 @@ class State(HasTraits):
             problem = missing(str(device), self._devices)
             if problem:
                 problems["device"] = problem
+        lacking = uninstalled(entries["paths"]) if "paths" not in problems else ""
+        if lacking:
+            problems["paths"] = lacking
         experiment = None
         if not problems:
             try:

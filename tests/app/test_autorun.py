@@ -3,8 +3,8 @@
 import pytest
 
 from explorer.app.autorun import Pace
-from explorer.engine.plan import PATHS, expected_passes
-from explorer.experiment import Experiment
+from explorer.engine.plan import Costs, Sizes, expected_passes
+from explorer.experiment import DEFAULT_PATHS, Experiment
 from explorer.result import Result
 from tests.results import head, result, timed
 
@@ -12,10 +12,10 @@ from tests.results import head, result, timed
 def run(a_pass: float, **fields: object) -> Result:
     """What a run shows in which every pass through f took so many seconds."""
     paths = {}
-    for path in PATHS:
-        forward, backward = expected_passes(path, heads=2, outputs=1)
-        took = a_pass * (forward + backward)
-        paths[path] = timed(took, 1.5 * took, forward=forward, backward=backward)
+    for path in DEFAULT_PATHS:
+        passes = expected_passes(path, Sizes(heads=2, outputs=1, inputs=1), Costs.of(1.0, 1.0))
+        took = a_pass * (passes.forward + passes.backward)
+        paths[path] = timed(took, 1.5 * took, forward=passes.forward, backward=passes.backward)
     return result(paths, {name: head({}, {}) for name in ("square", "sqrt")}, **fields)
 
 
@@ -29,7 +29,7 @@ def test_a_run_teaches_what_the_same_run_will_take_again():
     for size, a_pass in ((10, 1e-3), (400, 0.5)):
         pace, seen = Pace(), run(a_pass, size=size, repeats=3)
         pace.learn(seen)
-        expected = 0.06 + (3 + 2) * 9 * a_pass  # the paths pass 4, 3 and 2 times
+        expected = 0.06 + (3 + 2) * 11 * a_pass  # the paths pass 4, 3, 2 and 2 times
         assert pace.seconds(seen.experiment) == pytest.approx(expected, rel=0.01)
 
 
@@ -48,6 +48,23 @@ def test_another_dtype_has_a_pace_of_its_own():
     before = pace.seconds(other)
     pace.learn(run(0.5, size=120))
     assert pace.seconds(other) == before
+
+
+def test_a_scaling_does_not_run_by_itself_and_ends_at_its_cut_off():
+    pace, small = Pace(), {"size": 20, "scaling": ("heads",)}
+    assert pace.seconds(Experiment(size=20)) < 0.5 < pace.seconds(Experiment(**small))
+    assert pace.seconds(Experiment(**small, cutoff=0.01)) < pace.seconds(Experiment(**small))
+
+
+def test_a_pass_in_forward_mode_is_learnt_from_and_predicted():
+    pass_ = {"forward": 0, "backward": 0, "forward_mode_passes": 1}
+    heads = {name: head({}, {}) for name in ("square", "sqrt")}
+    pace = Pace()
+    pace.learn(result({"jvp": timed(0.1, **pass_)}, heads, size=10))
+    # One pass in forward mode is predicted to take the time of two.
+    assert pace.seconds(Experiment(size=10, repeats=3, paths=("jvp",))) == pytest.approx(
+        0.06 + 5 * 0.2, rel=0.01
+    )
 
 
 def test_no_run_is_expected_to_outlast_its_budget():

@@ -13,6 +13,7 @@ from explorer.app.runner import Runner
 from explorer.app.state import State
 from explorer.turn import turn
 from explorer.worker import Worker
+from tests.results import good, scaled
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -180,6 +181,73 @@ def test_the_first_view_has_four_pictures_a_sentence_and_a_table_behind_each(sta
     page = [w.value for w in everything(started.widget) if isinstance(w, widgets.HTML)]
     assert any('role="status"' in value and "reuse" in value for value in page)
     assert sum("<table" in value for value in page) == 4
+
+
+def test_the_plan_of_auto_stands_below_the_summary(started):
+    assert text(started, "explorer-plan").startswith('<p class="explorer-plan">auto (reuse): 1 ')
+
+
+def outputs(lab: Laboratory) -> list[widgets.Output]:
+    return [w for w in everything(lab.widget) if isinstance(w, widgets.Output)]
+
+
+def titles(lab: Laboratory) -> list[str]:
+    return [output.outputs[0]["data"]["text/plain"] for output in outputs(lab)]
+
+
+def test_a_scaling_has_its_pictures_and_is_drawn_relative_to_a_path_without_a_run(lab):
+    lab.pictures.show(good())
+    chosen = control(lab, "Times of the scaling")
+    part = lab.pictures._scaling_part
+    assert part.layout.display == "none" and len(outputs(lab)) == 4
+    lab.pictures.show(scaled())
+    assert part.layout.display is None
+    assert titles(lab)[4:] == ["Passes by number of heads", "Time by number of heads"]
+    assert chosen.tooltip
+    chosen.value = "reuse"
+    assert titles(lab)[5] == "Relative time by number of heads"
+    lab.pictures.show(scaled("cancelled"))
+    assert chosen.value == "reuse"
+    lab.pictures.show(good())
+    assert part.layout.display == "none" and len(outputs(lab)) == 4 and chosen.value == ""
+
+
+def test_a_scaling_is_ticked_and_does_not_run_by_itself(started):
+    before = started.runner.result
+    control(started, "outputs").value = True
+    control(started, "heads").value = True
+    assert started.state.experiment.scaling == ("heads", "outputs")
+    control(started, "Cut-off").value = "-1"
+    assert any("Cut-off is -1. Allowed: a number above 0" in each for each in problems(started))
+    control(started, "Cut-off").value = "0.002"
+    started.run.click()
+    until(lambda: bool(started.runner.result.scaling) and started.runner.status == "done")
+    assert before.scaling == {} and list(started.runner.result.scaling) == ["heads"]
+    assert len(outputs(started)) == 6
+
+
+def test_a_path_whose_package_is_missing_is_offered_only_while_a_link_names_it(monkeypatch):
+    monkeypatch.setattr("explorer.experiment.find_spec", lambda name: None)
+
+    def line(lab):
+        return next(
+            w for w in everything(lab.widget)
+            if isinstance(w, widgets.HBox) and control(lab, "torchjd") in w.children
+        )  # fmt: skip
+
+    plain = Laboratory(State(), Runner(Worker()))
+    assert line(plain).layout.display == "none"
+    named = Laboratory(State(), Runner(Worker()), "paths=reuse,torchjd")
+    assert line(named).layout.display is None
+    (problem,) = problems(named)
+    assert "pip install torchjd" in problem
+    control(named, "torchjd").value = False
+    assert problems(named) == [] and line(named).layout.display == "none"
+
+
+def test_a_path_whose_package_is_there_is_offered(lab):
+    control(lab, "torchjd").value = True
+    assert "torchjd" in lab.state.experiment.paths
 
 
 def test_a_quick_change_runs_by_itself_and_the_link_follows(started):

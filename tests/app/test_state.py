@@ -140,3 +140,23 @@ def test_what_observes_the_experiment_finds_the_problems_in_step():
         (True, True),
         (False, False),
     ]
+
+
+def test_a_path_whose_package_is_missing_is_told(monkeypatch):
+    monkeypatch.setattr("explorer.experiment.find_spec", lambda name: None)
+    state = State()
+    assert state.load("paths=reuse,torchjd") == []
+    assert "pip install torchjd" in state.problems["paths"]
+    assert state.experiment is None
+    state.set("paths", ("reuse",))
+    assert state.problems == {}
+
+
+def test_no_scaling_survives_the_link_and_so_do_both():
+    for chosen in ((), ("outputs",), ("heads", "outputs")):
+        state, reopened = State(), State()
+        state.set("seed", "1")  # so that there is a link
+        state.set("scaling", chosen)
+        assert reopened.load(state.query) == []
+        assert reopened.entries["scaling"] == chosen
+        assert reopened.experiment == state.experiment

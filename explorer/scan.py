@@ -1,0 +1,103 @@
+"""What the Scaling view scans: the counts, where a path is cut off, and the break-even.
+
+Plain arithmetic on the plan's predictions; nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, replace
+
+from explorer.engine.plan import NAIVE, Costs, Sizes, predicted_seconds
+from explorer.experiment import Along, Experiment
+from explorer.functions.description import Setting
+from explorer.result import BreakEven
+
+MOST_HEADS = 1000
+HEADS = 16  # while the entries of y are counted
+RUNS = 3  # timed runs of a point, at most
+LONG = 0.1  # seconds from which a point's first run is its only one
+
+CostsAt = Callable[[int], Costs]
+"""The costs of one pass and one head at a count."""
+
+
+def counts(experiment: Experiment, along: Along) -> tuple[int, ...]:
+    """1, 2, 5, 10, … up to 1000 heads, or to the most entries of y that f can have.
+
+    Empty where f has no parameter for the entries of y.
+    """
+    most = MOST_HEADS
+    if along == "outputs":
+        own = {field.name: field for field in experiment.described.parameters}
+        if "outputs" not in own:
+            return ()
+        most = int(own["outputs"].maximum)
+    powers = (10**exponent for exponent in range(len(str(most))))
+    return tuple(n for power in powers for n in (power, 2 * power, 5 * power) if n <= most)
+
+
+def setting(experiment: Experiment, along: Along, count: int) -> Setting:
+    """What f is built from at a count."""
+    if along == "heads":
+        return experiment.setting
+    parameters = {**experiment.parameters, "outputs": count}
+    return replace(experiment.setting, parameters=parameters)
+
+
+def sizes(experiment: Experiment, along: Along, count: int) -> Sizes:
+    """K heads, m and n at a count; the heads of the view have the highest rank there is."""
+    described, at = experiment.described, setting(experiment, along, count)
+    heads = count if along == "heads" else HEADS
+    return Sizes(heads, described.outputs(at), described.inputs(at))
+
+
+def executions(first: float, repeats: int) -> int:
+    """How often a point is run whose first run takes so many seconds, that one included."""
+    return 1 if first > LONG else 1 + min(repeats, RUNS)
+
+
+def seconds(experiment: Experiment, along: Along, costs: CostsAt) -> float:
+    """Seconds to expect of a whole scan."""
+    total = 0.0
+    for path in experiment.paths:
+        for count in counts(experiment, along):
+            once = predicted_seconds(path, sizes(experiment, along, count), costs(count))
+            if once > experiment.cutoff:
+                break
+            total += once * executions(once, experiment.repeats)
+    return total
+
+
+def between(low: Costs, high: Costs, share: float) -> Costs:
+    """The costs that lie at a share from 0 to 1 of the way from one to the other."""
+    return Costs(*(a + share * (b - a) for a, b in zip(astuple(low), astuple(high), strict=True)))
+
+
+def break_even(
+    paths: Sequence[str], counts: Sequence[int], predicted: Callable[[str, int], float]
+) -> BreakEven | None:
+    """The first count at which a path that is not naive overtakes the naive reference.
+
+    Else the last one before the reference overtakes it; None where neither happens between the
+    first and the last of `counts`, or no naive path is there to compare with.
+    """
+    reference = next((path for path in NAIVE if path in paths), None)
+    if reference is None:
+        return None
+    every = range(counts[0], counts[-1] + 1)
+    naive = [predicted(reference, count) for count in every]
+    found = []
+    for path in paths:
+        if path in NAIVE:
+            continue
+        # By more than rounding: the same passes are the same time.
+        faster = [predicted(path, n) < t * (1 - 1e-9) for n, t in zip(every, naive, strict=True)]
+        turn = next((i for i in range(1, len(faster)) if faster[i] != faster[0]), None)
+        if turn is not None:
+            gains = faster[turn]
+            found.append((not gains, every[turn if gains else turn - 1], path))
+    if not found:
+        return None
+    loses, count, path = min(found, key=lambda each: each[:2])
+    return BreakEven(path=path, reference=reference, count=count, side="up to" if loses else "from")
