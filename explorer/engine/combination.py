@@ -142,7 +142,9 @@ class Combination:
         sizes_of = self._memory(sizes)
         if self._graph.compiled:
             del sizes_of["batched_vjp"]
-            self._notes.append("`f` is compiled, which vmap cannot go through: no batch was tried.")
+            self._notes.append(
+                "`f` is compiled, and vmap goes through few compiled functions: no batch was tried."
+            )
         if self._columns is None or not forward_mode:
             del sizes_of["jvp"]
         return choose(sizes, costs, candidates=sizes_of, memory_limit=limit), basis

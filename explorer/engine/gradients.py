@@ -89,8 +89,9 @@ class Gradients:
     def add(self, *heads: Any) -> Gradients:
         """This result with further heads behind its own (of `pullback`: further losses).
 
-        No pass through f is made where dy/dx is known or the head depends on y along directions
-        that were sent before; else one backward pass a head, on the graph that was kept.
+        No pass through f is made where dy/dx is known, or where the heads depended on y along
+        fewer directions than they were many, and the new one along the same; else one backward
+        pass a head, on the graph that was kept.
 
         Raises:
             RuntimeError: such a pass is needed, and the path or `pullback` kept no graph.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import optree
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -41,6 +42,11 @@ def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
     Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994).
     """
     inputs, vector = Inputs.of(x, "x"), Inputs.of(v, "v")
+    structure, other = (
+        optree.tree_structure(each.build(each.tensors)) for each in (inputs, vector)
+    )
+    if structure != other:
+        raise ValueError(f"`v` has the structure {other}. Give it that of `x`, {structure}.")
     shapes, given = (
         [tuple(each.shape) for each in tensors] for tensors in (inputs.tensors, vector.tensors)
     )

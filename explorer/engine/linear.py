@@ -85,7 +85,7 @@ class Linear:
             return not unit.any()
         basis = self.basis.to(unit)
         missing = unit - (basis @ unit) @ basis
-        limit = rank.LIMIT * torch.finfo(unit.dtype).eps * unit.numel() ** 0.5
+        limit = rank.LIMIT * torch.finfo(unit.dtype).eps * len(basis) ** 0.5
         return bool(torch.linalg.vector_norm(missing) <= limit)
 
 

@@ -283,7 +283,7 @@ def _column(
         return f.column(own, index, tangent)
     except RuntimeError as error:  # NotImplementedError is one
         text = str(error).splitlines()[0] if str(error) else ""
-        words = ("forward AD", "forward mode", "jvp", "does not require grad")
+        words = ("forward AD", "forward mode", "jvp", "does not require grad", "used in the graph")
         if not any(word in text for word in words):
             raise
         raise RuntimeError(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-LIMIT = 16.0
-"""Times eps·√m: how far from a basis a row of norm 1 may lie and be counted as in it.
+LIMIT = 32.0
+"""Times eps·√min(K, m): how far from a basis a row of norm 1 may lie and be counted as in it.
 
 That is for the rounding of the decomposition, with eps of the dtype that it is taken in; rows of
 a half precision are rounded by its spacing themselves, each entry by a part of its own size.
@@ -66,15 +66,15 @@ def directions(unit: Tensor, digits: float) -> Tensor | None:
     """An orthonormal basis `(r, m)` of the rows `(K, m)` of norm 1, with r < min(K, m).
 
     r is the least with which every single row lies in the basis but for a part of the size of
-    rounding: `LIMIT`·eps·√m, or `digits` if that is more, the spacing of the numbers at 1 in the
-    dtype that the rows were computed in. None where there is no such r.
+    rounding: `LIMIT`·eps·√min(K, m), or `digits` if that is more, the spacing of the numbers at 1
+    in the dtype that the rows were computed in. None where there is no such r.
     """
     heads, outputs = unit.shape
     if min(heads, outputs) < 2:
         return None
     if _independent(unit):
         return None
-    limit = max(LIMIT * torch.finfo(unit.dtype).eps * outputs**0.5, digits)
+    limit = max(LIMIT * torch.finfo(unit.dtype).eps * min(heads, outputs) ** 0.5, digits)
     left, sizes, right = _decomposed(unit)
     # The squared distance of row k from the first r directions is Σ_{j≥r} (U_kj·S_j)².
     beyond = ((left * sizes) ** 2).flip(1).cumsum(1).flip(1)

@@ -45,7 +45,8 @@ class Inputs:
             what = "no parameter that requires grad" if module is not None else "no tensor"
             raise ValueError(f"`{name}` holds {what}, so there is nothing to differentiate by.")
         for number, leaf in enumerate(leaves):
-            if not (isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())):
+            dense = isinstance(leaf, Tensor) and leaf.layout == torch.strided
+            if not (dense and (leaf.is_floating_point() or leaf.is_complex())):
                 raise _no_input(leaf, spec.accessors()[number].codify(name))
         require_one_device(leaves, name)
         return cls(leaves, lambda tensors: optree.tree_unflatten(spec, tensors), module)
@@ -82,6 +83,8 @@ def _no_input(leaf: object, name: str) -> TypeError:
             f"`{name}` is a {type(leaf).__name__}. Give a torch.Tensor, or several in tuples, "
             "lists and dicts; whatever else `f` needs, it can hold itself."
         )
+    if leaf.layout != torch.strided:
+        return TypeError(f"`{name}` is sparse. Give a dense tensor, {name}.to_dense().")
     return TypeError(
         f"`{name}` has dtype {leaf.dtype}. Give a floating tensor, for example "
         f"{name}.to(torch.float64); an integer has no gradient."

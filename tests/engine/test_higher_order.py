@@ -287,7 +287,12 @@ WRONG: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     "v of another structure": (
         (lambda x: x[0].sum(), (torch.ones(2),), (torch.ones(2), torch.ones(2))),
         ValueError,
-        "`v` has the shapes",
+        "`v` has the structure",
+    ),
+    "v of other names": (
+        (lambda x: x["a"].sum(), {"a": torch.ones(2)}, {"b": torch.ones(2)}),
+        ValueError,
+        "`v` has the structure",
     ),
     "complex x": ((torch.sum, torch.ones(2) * 1j, torch.ones(2)), ValueError, "is complex"),
     "complex v": ((torch.sum, torch.ones(2), torch.ones(2) * 1j), ValueError, "is complex"),
