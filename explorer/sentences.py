@@ -208,7 +208,7 @@ def _distinct(result: Result, ranked: dict[str, Seconds]) -> dict[str, Seconds]:
 
 
 def _subject(ranked: dict[str, Seconds]) -> str:
-    """Whom the sentence is about: the fastest that is neither naive nor a peer, else the fastest."""
+    """Whom the sentence is about: the fastest that is not naive nor a peer, else the fastest."""
     clever = [name for name in ranked if name not in (*NAIVE, PEER)]
     return min(clever or ranked, key=lambda name: ranked[name].median)
 
