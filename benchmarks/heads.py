@@ -18,11 +18,11 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from explorer.engine.gradients import gradients
+from explorer.engine.plan import PATHS
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Setting
 from explorer.measure import timed
-from explorer.engine.paths import gradients
-from explorer.engine.plan import PATHS
 
 COUNTS = (2, 4, 16)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from explorer.engine.paths import jacobian
+from explorer.engine.gradients import jacobian
 from explorer.experiment import Experiment
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem, Setting

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from torch import Tensor
 from explorer.engine import cost, rank
 from explorer.engine.linear import Linear, restored
 from explorer.engine.plan import Passes, Plan, Sizes, choose
-from explorer.engine.structure import Layout
+from explorer.engine.structure import real_size
 from explorer.engine.trunk import Graph
 
 Products = list[list[Tensor] | None]
@@ -72,12 +73,18 @@ class Combination:
         self._forward = forward
         self._saved = saved
         self._columns = columns
-        self._scaled = rank.scaled(cotangents)
-        self._rows = self._scaled.regular + self._scaled.odd  # a zero row has no product to take
-        self._x = Layout(graph.inputs)
-        self._sizes = Sizes(len(cotangents), graph.layout.size, self._x.size)
+        self._sizes = Sizes(len(cotangents), graph.layout.size, real_size(graph.inputs))
         self._notes: list[str] = []
         self._together = False  # whether a batch was sent
+
+    @cached_property
+    def _scaled(self) -> rank.Scaled:
+        return rank.scaled(self._cotangents)
+
+    @cached_property
+    def _rows(self) -> list[int]:
+        """The cotangents that are sent; a zero one has no product to be taken."""
+        return self._scaled.regular + self._scaled.odd
 
     def run(self) -> tuple[Products, Linear, Plan]:
         """(the products, what is then known of J, the plan that was followed)."""
@@ -97,30 +104,33 @@ class Combination:
                 self._notes.append(f"Forward mode was tried and left: {error}")
                 plan, basis = self.decide(forward_mode=False)
             else:
-                return split(linear.products(self._scaled)), linear, plan
+                return split(linear.products(self._cotangents)), linear, plan
         before = self._graph.counter.backward
         products, linear = self._follow(plan, basis)
         sent = self._graph.counter.backward - before
-        known = plan.sizes.rank if path in ("reuse", "batched_vjp") else sent
-        if path == "auto" and plan.path != "reuse":
-            plan = replace(plan, path="batched_vjp" if self._together else "low_rank_vjp")
-        plan = replace(plan, sizes=replace(plan.sizes, rank=known), passes=Passes(1, sent))
-        return products, linear, plan.noting(self._notes)
+        taken, sizes = plan.path, plan.sizes
+        if path == "auto" and taken != "reuse":  # a batch may have failed, or paid after all
+            taken = "batched_vjp" if self._together else "low_rank_vjp"
+        if path in ("auto", "low_rank_vjp"):
+            sizes = Sizes(sizes.heads, sizes.outputs, sizes.inputs, sent)
+        passes = Passes(0 if self._forward is None else 1, sent)
+        notes = (*plan.notes, *self._notes)
+        return products, linear, Plan(taken, sizes, passes, plan.seconds, notes)
 
     # What is decided.
 
     def decide(self, forward_mode: bool = True) -> tuple[Plan, Tensor | None]:
         """(the plan of least predicted time, the directions if they were looked for)."""
         sizes, limit = self._sizes, self._options.memory_limit
-        if min(len(self._rows), sizes.outputs) <= 1 and limit is None:
-            path = "reuse" if sizes.outputs == 1 else "low_rank_vjp"  # nothing can be fewer
-            few = min(len(self._rows), 1)
-            return Plan(path, replace(sizes, rank=few), Passes(1, few)), None
-        operations, compiled = self._graph.operations()
+        if min(sizes.heads, sizes.outputs) <= 1 and limit is None:  # nothing can be fewer
+            path = "reuse" if sizes.outputs == 1 and sizes.heads else "low_rank_vjp"
+            few = min(sizes.heads, sizes.outputs)
+            sizes = Sizes(sizes.heads, sizes.outputs, sizes.inputs, few)
+            return Plan(path, sizes, Passes(1, few)), None
         if self._forward is None:
             basis = self._directions()
             return Plan("low_rank_vjp", self._sizes, Passes()), basis
-        costs = cost.estimated(self._forward, operations, sizes)
+        costs = cost.estimated(self._forward, self._graph.operations, sizes)
         basis = None
         most = min(sizes.heads, sizes.outputs)
         if costs.rows < max(_CHEAP, _WORTH * (most - 1) * costs.backward):
@@ -130,7 +140,7 @@ class Combination:
             sizes = replace(sizes, rank=most)
         costs = replace(costs, rows=0.0)  # spent by now, whatever is chosen
         sizes_of = self._memory(sizes)
-        if compiled:
+        if self._graph.compiled:
             del sizes_of["batched_vjp"]
             self._notes.append("`f` is compiled, which vmap cannot go through: no batch was tried.")
         if self._columns is None or not forward_mode:
@@ -146,7 +156,9 @@ class Combination:
         if self._options.create_graph:
             return None
         coarse = max(torch.finfo(each.dtype).eps for each in self._graph.outputs)
-        return rank.directions(self._scaled.unit[self._scaled.regular], coarse)
+        scaled = self._scaled
+        every = len(scaled.regular) == len(scaled.unit)  # then there is nothing to leave out
+        return rank.directions(scaled.unit if every else scaled.unit[scaled.regular], coarse)
 
     def _fewest(self, basis: Tensor | None) -> int:
         """How many cotangents have to be sent back."""
@@ -156,7 +168,7 @@ class Combination:
     def _memory(self, sizes: Sizes) -> dict[str, float]:
         """Bytes that each path takes beside the graph of f: what it sends gives as many rows of
         x's size, and the gradients are as many again where they are combined of those."""
-        row = float(self._x.size * self._x.dtype.itemsize)
+        row = float(sum(each.numel() * each.dtype.itemsize for each in self._graph.inputs))
         results = len(self._rows) * row
         few = results + (sizes.directions * row if sizes.directions < len(self._rows) else 0.0)
         return {
@@ -188,28 +200,30 @@ class Combination:
 
         def entry(number: int) -> Tensor:
             unit = torch.zeros(layout.size, dtype=layout.dtype, device=layout.device)
-            unit[number] = 1
+            unit.select(0, number).fill_(1)
             return unit
 
         # In x's dtype, as autograd gives it; an entry too small for that is lost.
-        rows = self._sent(layout.size, entry, self._options.retain_graph, together)
-        linear = Linear(layout, rows)
-        return split(linear.products(self._scaled)), linear
+        rows = _Stack(self._graph, layout.size)
+        self._send(rows, layout.size, entry, self._options.retain_graph, together)
+        linear = Linear(layout, rows.finished())
+        return split(linear.products(self._cotangents)), linear
 
     def _by_cotangents(self, together: bool | None) -> tuple[Products, Linear]:
-        unit = self._scaled.unit
-        rows = self._sent(len(self._rows), lambda n: unit[self._rows[n]], self._keep, together)
-        norms = self._scaled.norms[self._rows]
-        found = split([restored(each, norms) for each in rows])
-        return self._placed(self._rows, found), self._linear()
+        unit, norms, rows = self._scaled.unit, self._scaled.norms, self._rows
+        found = _Products(self._graph, unit, norms[rows])
+        self._send(found, len(rows), lambda number: unit[rows[number]], self._keep, together)
+        return self._placed(rows, found.products), self._linear()
 
     def _by_directions(self, basis: Tensor, together: bool | None) -> tuple[Products, Linear]:
         odd, regular = self._scaled.odd, self._scaled.regular
         sent = torch.cat([basis, self._scaled.unit[odd]])
-        rows = self._sent(len(sent), lambda number: sent[number], self._keep, together)
+        stack = _Stack(self._graph, len(sent))
+        self._send(stack, len(sent), lambda number: sent[number], self._keep, together)
+        rows = stack.finished()
         linear = self._linear([each[: len(basis)] for each in rows], basis)
         unit, norms = self._scaled.unit[regular], self._scaled.norms[regular]
-        found = split(linear.products(rank.Scaled(unit, norms, list(range(len(regular))), [])))
+        found = split([restored(each, norms, own=True) for each in linear.products(unit)])
         alone = split([each[len(basis) :] for each in rows])
         return self._placed(regular + odd, found + alone), linear
 
@@ -228,47 +242,55 @@ class Combination:
 
     # How it is sent.
 
-    def _sent(
-        self, count: int, cotangent: Callable[[int], Tensor], keep: bool, together: bool | None
-    ) -> list[Tensor]:
-        """The products `(count, *shape)` of so many cotangents for each tensor of x.
+    def _send(
+        self,
+        into: _Stack | _Products,
+        count: int,
+        cotangent: Callable[[int], Tensor],
+        keep: bool,
+        together: bool | None,
+    ) -> None:
+        """Sends so many cotangents back through f, and puts their products where they belong.
 
         `together` None decides after the first one. The graph is freed by the last unless it is
         to be kept.
         """
-        rows = _Rows(self._graph, count)
         first = 0
         if together is None and count > 2:
             start = time.perf_counter()
-            rows.put(0, [each[None] for each in self._graph.back(cotangent(0), keep=True)])
+            into.put(0, [each[None] for each in self._graph.back(cotangent(0), keep=True)])
             together = self._is_faster_together(time.perf_counter() - start, count - 1)
             first = 1
         if together and first < count:
-            first = self._sent_together(rows, first, cotangent)
+            first = self._send_together(into, first, count, cotangent)
         for number in range(first, count):
             last = number == count - 1
             found = self._graph.back(cotangent(number), keep=keep or not last)
-            rows.put(number, [each[None] for each in found])
-        return rows.finished()
+            into.put(number, [each[None] for each in found])
 
     def _is_faster_together(self, seconds: float, count: int) -> bool:
-        operations, compiled = self._graph.operations()
-        if compiled or self._options.memory_limit is not None:
+        if self._graph.compiled or self._options.memory_limit is not None:
             return False
-        costs = cost.learned(seconds, operations, self._sizes)
+        costs = cost.learned(seconds, self._graph.operations, self._sizes)
         return costs.batch + count * costs.batched < count * costs.backward
 
-    def _sent_together(self, rows: _Rows, first: int, cotangent: Callable[[int], Tensor]) -> int:
+    def _send_together(
+        self,
+        into: _Stack | _Products,
+        first: int,
+        count: int,
+        cotangent: Callable[[int], Tensor],
+    ) -> int:
         """Sends chunks of cotangents from the number `first` on; returns the first that is left.
 
         That is past the last one, unless vmap cannot go through some operation of f.
         """
-        chunk = self._chunk(rows.count)
-        for number in range(first, rows.count, chunk):
-            numbers = range(number, min(number + chunk, rows.count))
+        chunk = self._chunk(count)
+        for number in range(first, count, chunk):
+            numbers = range(number, min(number + chunk, count))
             stacked = torch.stack([cotangent(each) for each in numbers])
             try:
-                rows.put(number, self._graph.back_together(stacked, keep=True))
+                into.put(number, self._graph.back_together(stacked, keep=True))
                 self._together = True
             except Exception as error:  # vmap's own are of many kinds; the loop tells f's
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -276,7 +298,7 @@ class Combination:
                     f"The backward passes went one after the other: vmap cannot take `f` ({reason})"
                 )
                 return number
-        return rows.count
+        return count
 
     def _chunk(self, count: int) -> int:
         """How many go together: what is asked for, or what fits the memory."""
@@ -289,27 +311,47 @@ class Combination:
         return max(1, min(count, int(rest / self._saved)))
 
 
-class _Rows:
-    """Products that come in, a row each, for every tensor of x."""
+class _Stack:
+    """Products that come in, as the rows of one matrix for every tensor of x."""
 
     def __init__(self, graph: Graph, count: int) -> None:
-        self.count = count
         self._parts: list[list[Tensor]] = []
-        self._rows = [each.new_empty(count, *each.shape) for each in graph.inputs]
-        self._differentiable = graph.create_graph
+        # Writing into a tensor would be part of a graph, and a single row needs none to be in.
+        self._whole = graph.create_graph or count == 1
+        shapes = [] if self._whole else [(each, (count, *each.shape)) for each in graph.inputs]
+        self._rows = [each.new_empty(shape) for each, shape in shapes]
 
     def put(self, first: int, found: list[Tensor]) -> None:
-        """Takes the rows `(B, *shape)` of the numbers from `first` on."""
-        if self._differentiable:
-            self._parts.append(found)  # writing into a tensor would be part of the graph
+        """Takes the products `(B, *shape)` of the numbers from `first` on."""
+        if self._whole:
+            self._parts.append(found)
             return
         for rows, each in zip(self._rows, found, strict=True):
             rows[first : first + len(each)] = each
 
     def finished(self) -> list[Tensor]:
-        if not self._parts:
+        """`(count, *shape)` for each tensor of x."""
+        if not self._whole:
             return self._rows
+        if len(self._parts) == 1:
+            return self._parts[0]
         return [torch.cat(each) for each in zip(*self._parts, strict=True)]
+
+
+class _Products:
+    """Products that come in, each a gradient of its own, brought back to its size."""
+
+    def __init__(self, graph: Graph, sent: Tensor, norms: Tensor) -> None:
+        self._graph = graph
+        self._sent = sent
+        self._norms = norms
+        self.products: Products = []
+
+    def put(self, first: int, found: list[Tensor]) -> None:
+        """Takes the products `(B, *shape)` of the numbers from `first` on."""
+        norms = self._norms[first : first + len(found[0])]
+        own = self._graph.gives(found, self._sent)
+        self.products += split([restored(each, norms, own=own) for each in found])
 
 
 def split(rows: Sequence[Tensor]) -> Products:

@@ -17,10 +17,11 @@ independent directions of the dg_i/dy, once for all heads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import optree
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -42,7 +43,7 @@ from explorer.engine.heads import (
 from explorer.engine.linear import Linear
 from explorer.engine.paths import NAIVELY, Found, counted, cut, require_peer
 from explorer.engine.plan import NAIVE, PATHS, PEER, Passes, Plan, Sizes
-from explorer.engine.structure import Inputs, Layout, require_one_device
+from explorer.engine.structure import Inputs, real_size, require_one_device
 from explorer.engine.trunk import (
     Counter,
     Graph,
@@ -314,12 +315,13 @@ def _checked_heads(heads: object, head_parameters: object) -> list[CheckedHead]:
 
 
 def _require_grad(tensors: Inputs, name: str) -> None:
-    for tensor, called in zip(tensors.tensors, tensors.names, strict=True):
-        if not tensor.requires_grad:
-            raise ValueError(
-                f"`{called}` does not require grad. Give `{name}` that the losses were computed "
-                "from, with no .detach() and outside of torch.no_grad()."
-            )
+    wrong = sum(not tensor.requires_grad for tensor in tensors.tensors)
+    if wrong:
+        of = f"{wrong} of {len(tensors.tensors)} tensors do" if wrong > 1 else "a tensor does"
+        raise ValueError(
+            f"`{name}`: {of} not require grad. Give those that the losses were computed from, "
+            "with no .detach() and outside of torch.no_grad()."
+        )
 
 
 class _Source:
@@ -405,6 +407,12 @@ class _Source:
         linear = self._known()
         assert self.y is not None  # it is there wherever something is known of it
         given = Inputs.of(x, "x")
+        one, other = (optree.tree_structure(i.build(i.tensors)) for i in (given, self.inputs))
+        if one != other:
+            raise ValueError(
+                f"`x` has the structure {one}, and that of this result was {other}. Give the x "
+                "that the gradients are taken by."
+            )
         shapes = [tuple(each.shape) for each in self.inputs.tensors]
         if [tuple(each.shape) for each in given.tensors] != shapes:
             raise ValueError(
@@ -467,18 +475,13 @@ class _OfFunction(_Source):
         return self.assembled(found.passes, iter(found.products), found.plan)
 
     def further(self, heads: Sequence[Any], first: int) -> list[HeadPass]:
-        found = self._found
-        assert found.y is not None
-        return [
-            CheckedHead(head, number, None).alone(
-                found.y,
-                found.cut,
-                self.inputs,
-                found.beside,
-                create_graph=self.options.create_graph,
-            )
-            for number, head in enumerate(heads, start=first)
-        ]
+        y, create_graph = self._found.y, self.options.create_graph
+        assert y is not None
+        checked = [CheckedHead(head, number, None) for number, head in enumerate(heads, first)]
+        # Afresh each time: a head that is refused for changing them may not spoil them for others.
+        apart = cut(y.tensors, create_graph)
+        beside = cut(self._own, create_graph) if any(h.takes_x for h in checked) else self._own
+        return [h.alone(y, apart, self.inputs, beside, create_graph=create_graph) for h in checked]
 
 
 class _OfGraph(_Source):
@@ -535,7 +538,7 @@ class _OfGraph(_Source):
                         z, (), x, named_tensors, len(x), options.create_graph, retain or None
                     )
                 )
-        sizes = Sizes(self.counter.backward, Layout(y.tensors).size, Layout(x).size)
+        sizes = Sizes(self.counter.backward, real_size(y.tensors), real_size(x))
         plan = Plan(options.path, sizes, self.counter.passes)
         return self.assembled(passes, iter(()), plan)
 
@@ -545,16 +548,26 @@ class _OfGraph(_Source):
         """Each loss differentiated by the features, and by the inputs with the features held."""
         y, x, create_graph = self.y, self.inputs.tensors, self.options.create_graph
         assert y is not None
+        # A feature that is given twice has one cotangent, not one for each time.
+        first = {_edge(each): place for place, each in reversed(list(enumerate(y.tensors)))}
+        places = sorted(first.values())
         passes = []
-        for z, named_tensors in zip(losses, parameters, strict=True):
-            direct = x if self._uses_x(z) else ()
-            with held(y.tensors) if direct else nullcontext(), alive("losses"):
+        # Held with no direct term too: a feature may be computed from another one.
+        with held(y.tensors), alive("losses"):
+            for z, named_tensors in zip(losses, parameters, strict=True):
                 # Kept: losses may share more than the features, and be used for more than this.
-                passes.append(
-                    differentiated(
-                        z, y.tensors, direct, named_tensors, len(x), create_graph, retain_graph=True
-                    )
+                found = differentiated(
+                    z,
+                    [y.tensors[place] for place in places],
+                    x if self._uses_x(z) else (),
+                    named_tensors,
+                    len(x),
+                    create_graph,
+                    retain_graph=True,
                 )
+                by_place = dict(zip(places, found.cotangents, strict=True))
+                cotangents = [by_place.get(place) for place in range(len(y.tensors))]
+                passes.append(replace(found, cotangents=cotangents))
         return passes
 
     def further(self, heads: Sequence[Any], first: int) -> list[HeadPass]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from explorer.engine.structure import Inputs
-from explorer.engine.trunk import Outputs
+from explorer.engine.trunk import Outputs, without_autocast
 from explorer.fields import shown
 
 Head = Callable[..., Tensor]
 Parameters = torch.nn.Module | Mapping[str, Tensor] | None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class HeadPass:
     """What one head gives, f apart.
 
@@ -117,9 +118,10 @@ def differentiated(
     wanted = [*y, *x, *parameters.values()]
     if not wanted:
         return HeadPass(value, [], nothing)
-    found = torch.autograd.grad(
-        z, wanted, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph
-    )
+    with without_autocast(z.device.type):  # as torch asks of every backward
+        found = torch.autograd.grad(
+            z, wanted, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph
+        )
     by_parameter = found[len(y) + len(x) :]
     return HeadPass(
         value,
@@ -197,6 +199,11 @@ def _takes_x(head: Head) -> tuple[bool, bool]:
     """Whether a head must be given x too: (as its second positional parameter, by its name)."""
     # A module's own signature is that of its wrapper; the one that counts is forward's.
     function = getattr(head, "forward", head)
+    if isinstance(function, FunctionType) and not function.__code__.co_kwonlyargcount:
+        # The usual head, told without the cost of its signature.
+        return function.__code__.co_argcount - len(function.__defaults__ or ()) >= 2, False
+    if getattr(function, "__text_signature__", "") is None:
+        return False, False  # as torch's own functions, which have no signature to be read
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # built-in functions have none

@@ -45,17 +45,17 @@ class Linear:
         """Whether J is known, so that no cotangent needs a pass."""
         return self.rows is not None and self.basis is None
 
-    def products(self, scaled: rank.Scaled) -> list[Tensor]:
+    def products(self, cotangents: Tensor) -> list[Tensor]:
         """c·J for each row c of `(K, m)` and each tensor of x: `(K, *shape)`, in the wider dtype.
 
         The rows must lie in the basis.
         """
         assert self.rows is not None
         with without_autocast(self.layout.device.type):
-            coefficients = scaled.unit
+            coefficients = cotangents
             if self.basis is not None:
-                coefficients = coefficients @ self.basis.to(coefficients).mT
-            return [combined(scaled, coefficients, rows) for rows in self.rows]
+                coefficients = cotangents @ self.basis.to(cotangents).mT
+            return [combined(coefficients, rows) for rows in self.rows]
 
     def further(self, cotangents: Tensor, missing: str) -> list[Tensor]:
         """The same for any cotangents: those that lie outside of what is known are sent back.
@@ -63,14 +63,14 @@ class Linear:
         Raises:
             RuntimeError: that is needed, and the graph was not kept; `missing` is the message.
         """
-        scaled = rank.scaled(cotangents)
         if self.complete:
-            return self.products(scaled)
+            return self.products(cotangents)
+        scaled = rank.scaled(cotangents)
         known = [self._spans(row) for row in scaled.unit]
         rows = []
         for row, cotangent in enumerate(cotangents):
             if known[row]:
-                rows.append([each[0] for each in self.products(rank.scaled(cotangent[None]))])
+                rows.append([each[0] for each in self.products(cotangent[None])])
             elif self._graph is None:
                 raise RuntimeError(missing)
             else:
@@ -96,34 +96,35 @@ def sent_back(graph: Graph, scaled: rank.Scaled, row: int, *, keep: bool) -> lis
     return [restored(each, norm) for each in found]
 
 
-def restored(product: Tensor, norm: Tensor) -> Tensor:
+def restored(product: Tensor, norm: Tensor, *, own: bool = False) -> Tensor:
     """The product at its size: in the wider dtype, or a small product of a large cotangent would
-    overflow on the way."""
+    overflow on the way.
+
+    With `own` the product is no one else's, and may be written over: it can be as large as a
+    network.
+    """
     wide = product.to(torch.promote_types(product.dtype, norm.dtype))
     scale = norm.reshape(norm.shape + (1,) * (product.ndim - norm.ndim)).to(product.device)
-    # In place where nothing else can need it: a gradient may be as large as a network.
-    return wide * scale if wide.requires_grad else wide.mul_(scale)
+    return wide.mul_(scale) if own else wide * scale
 
 
-def combined(scaled: rank.Scaled, coefficients: Tensor, rows: Tensor) -> Tensor:
-    """Σ_j a_kj · w_j for the coefficients `(K, r)` and rows `(r, *shape)`, at the size of c_k.
+def combined(coefficients: Tensor, rows: Tensor) -> Tensor:
+    """Σ_j a_kj · w_j, `(K, *shape)`, for coefficients `(K, r)` and rows `(r, *shape)`.
 
-    Of a cotangent that is not finite an exact 0 in the rows stays 0: f has no edge there for it
+    In the wider dtype: narrowed first, a large coefficient of a small row would overflow. Of
+    coefficients that are not finite an exact 0 in the rows stays 0: f has no edge there for them
     to go along.
     """
     wide = torch.promote_types(coefficients.dtype, rows.dtype)
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:])).to(wide)
     coefficients = coefficients.to(flat.device, wide)
-    if scaled.odd:
-        regular = torch.ones(len(coefficients), 1, dtype=torch.bool, device=flat.device)
-        regular[scaled.odd] = False
-        found = torch.where(regular, coefficients, 0.0) @ flat
-        for row in scaled.odd:
-            products = torch.where(flat == 0, 0.0, coefficients[row][:, None] * flat)
-            found[row] = products.sum(0)
-    else:
-        found = coefficients @ flat
-    return restored(found, scaled.norms).reshape((len(coefficients), *rows.shape[1:]))
+    found = coefficients @ flat
+    if not found.isfinite().all():
+        finite = coefficients.isfinite().all(dim=1)
+        found = torch.where(finite[:, None], coefficients, 0.0) @ flat
+        for row in (~finite).nonzero().flatten().tolist():
+            found[row] = torch.where(flat == 0, 0.0, coefficients[row][:, None] * flat).sum(0)
+    return found.reshape((len(coefficients), *rows.shape[1:]))
 
 
 def chain(cotangent: Tensor, jacobian: Tensor) -> Tensor:
@@ -137,5 +138,5 @@ def chain(cotangent: Tensor, jacobian: Tensor) -> Tensor:
     layout = Layout([cotangent])
     row = layout.rows([[cotangent]])
     shape = jacobian.shape[cotangent.ndim :]
-    (found,) = Linear(layout, [jacobian.reshape((layout.size, *shape))]).products(rank.scaled(row))
+    (found,) = Linear(layout, [jacobian.reshape((layout.size, *shape))]).products(row)
     return found[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import torch
@@ -22,9 +22,8 @@ from explorer.engine.combination import Combination, Options, Products, split
 from explorer.engine.heads import CheckedHead, HeadPass, differentiated
 from explorer.engine.linear import Linear
 from explorer.engine.plan import PEER, Passes, Plan, Sizes
-from explorer.engine.rank import scaled
 from explorer.engine.saved import saved_bytes
-from explorer.engine.structure import Inputs, Layout
+from explorer.engine.structure import Inputs, Layout, real_size
 from explorer.engine.trunk import CUT_OFF, Counter, Graph, Outputs, SlowFunction
 
 
@@ -37,10 +36,6 @@ class Found:
     plan: Plan
     linear: Linear | None = None
     y: Outputs | None = None
-    cut: list[Tensor] = field(default_factory=list)
-    """y as the heads were given it."""
-    beside: list[Tensor] = field(default_factory=list)
-    """x as the heads were given it."""
 
 
 # The naive paths, and the peer's: the gradients come whole, with nothing to combine.
@@ -51,7 +46,7 @@ def recompute(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
     """f and a backward through it for every head."""
     passes, y = [], None
     for head in heads:
-        y = f(own)
+        y = _called(f, own, counter, options)
         passes.append(_whole(head(y, y.tensors, x, own), y.tensors, own, head, counter, options))
     assert y is not None  # there is at least one head
     return _naive(passes, x, y, options, counter, f.notes)
@@ -60,12 +55,19 @@ def recompute(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
 def retain_graph(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: list[Tensor],
                  counter: Counter, options: Options) -> Found:  # fmt: skip
     """f once, and a backward through it for every head."""
-    y = f(own)
+    y = _called(f, own, counter, options)
     passes = [
         _whole(head(y, y.tensors, x, own), y.tensors, own, head, counter, options, retain=True)
         for head in heads
     ]
     return _naive(passes, x, y, options, counter, f.notes)
+
+
+def _called(f: SlowFunction, own: list[Tensor], counter: Counter, options: Options) -> Outputs:
+    y = f(own)
+    if options.create_graph:
+        _require_twice_differentiable(Graph(y.tensors, own, counter))
+    return y
 
 
 def _whole(
@@ -82,7 +84,7 @@ def _whole(
         found = differentiated(
             z, (), own, head.parameters, len(own), options.create_graph, retain or None
         )
-    if all(each is None for each in found.direct) and not Graph(y, own, counter).connected():
+    if all(each is None for each in found.direct) and not Graph(y, own, counter).connected:
         raise ValueError(CUT_OFF)  # the weights of f may require grad, but x does not reach y
     return found
 
@@ -106,7 +108,7 @@ def _naive(
     passes: list[HeadPass], x: Inputs, y: Outputs, options: Options, counter: Counter,
     notes: Sequence[str],
 ) -> Found:  # fmt: skip
-    sizes = Sizes(counter.backward, Layout(y.tensors).size, Layout(x.tensors).size)
+    sizes = Sizes(counter.backward, real_size(y.tensors), real_size(x.tensors))
     plan = Plan(options.path, sizes, counter.passes, notes=tuple(notes))
     return Found(passes, [], plan)
 
@@ -180,13 +182,15 @@ def through_y(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: lis
         y, linear = by_columns(f, own, options.create_graph)
         found = _alone(heads, y, x, own, options)
         cotangents = linear.layout.rows(_cotangents(found.passes))
-        sizes = Sizes(len(cotangents), linear.layout.size, Layout(own).size)
+        sizes = Sizes(len(cotangents), linear.layout.size, real_size(own))
         plan = Plan("jvp", sizes, counter.passes, notes=tuple(f.notes))
-        products = split(linear.products(scaled(cotangents)))
-        return replace(found, products=products, plan=plan, linear=linear)
+        found.products = split(linear.products(cotangents))
+        found.linear, found.plan = linear, plan
+        return found
     combination, found = prepared(f, heads, x, own, counter, options)
-    products, linear, plan = combination.run()
-    return replace(found, products=products, plan=plan.noting(f.notes), linear=linear)
+    found.products, found.linear, plan = combination.run()
+    found.plan = plan.noting(f.notes)
+    return found
 
 
 def prepared(f: SlowFunction, heads: Sequence[CheckedHead], x: Inputs, own: list[Tensor],
@@ -218,7 +222,7 @@ def _alone(heads: Sequence[CheckedHead], y: Outputs, x: Inputs, own: Sequence[Te
     # The heads' x is another node than f's, so that their gradients by x end there.
     beside = cut(own, create_graph) if any(head.takes_x for head in heads) else list(own)
     passes = [head.alone(y, apart, x, beside, create_graph=create_graph) for head in heads]
-    return Found(passes, [], Plan(options.path, Sizes(0, 0, 0), Passes()), None, y, apart, beside)
+    return Found(passes, [], Plan(options.path, Sizes(0, 0, 0), Passes()), None, y)
 
 
 def _cotangents(passes: Sequence[HeadPass]) -> list[Sequence[Tensor | None]]:
@@ -226,7 +230,7 @@ def _cotangents(passes: Sequence[HeadPass]) -> list[Sequence[Tensor | None]]:
 
 
 def _require_twice_differentiable(graph: Graph) -> None:
-    if graph.operations()[1]:
+    if graph.compiled:
         raise ValueError(
             "`create_graph` needs gradients that can be differentiated again, and those of a "
             "compiled `f` cannot. Give the function as it was before torch.compile."

@@ -14,7 +14,11 @@ import torch
 from torch import Tensor
 
 LIMIT = 16.0
-"""Times eps·√m: how far from a basis a row of norm 1 may lie and be counted as in it."""
+"""Times eps·√m: how far from a basis a row of norm 1 may lie and be counted as in it.
+
+That is for the rounding of the decomposition, with eps of the dtype that it is taken in; rows of
+a half precision are rounded by its spacing themselves, each entry by a part of its own size.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,15 @@ def directions(unit: Tensor, digits: float) -> Tensor | None:
     """An orthonormal basis `(r, m)` of the rows `(K, m)` of norm 1, with r < min(K, m).
 
     r is the least with which every single row lies in the basis but for a part of the size of
-    rounding, `LIMIT`·`digits`·√m, with `digits` the spacing of the numbers at 1 in the dtype that
-    the rows were computed in. None where there is no such r.
+    rounding: `LIMIT`·eps·√m, or `digits` if that is more, the spacing of the numbers at 1 in the
+    dtype that the rows were computed in. None where there is no such r.
     """
     heads, outputs = unit.shape
     if min(heads, outputs) < 2:
         return None
-    limit = LIMIT * digits * outputs**0.5
+    if _independent(unit):
+        return None
+    limit = max(LIMIT * torch.finfo(unit.dtype).eps * outputs**0.5, digits)
     left, sizes, right = _decomposed(unit)
     # The squared distance of row k from the first r directions is Σ_{j≥r} (U_kj·S_j)².
     beyond = ((left * sizes) ** 2).flip(1).cumsum(1).flip(1)
@@ -79,6 +85,18 @@ def directions(unit: Tensor, digits: float) -> Tensor | None:
     missing = unit - (unit @ basis.mT) @ basis
     found = torch.linalg.vector_norm(missing, dim=1).amax()
     return basis if found <= 2 * limit else None
+
+
+def _independent(rows: Tensor) -> bool:
+    """Whether the rows, or the columns where they are fewer, are far from dependent.
+
+    Told by their Gram matrix alone, whose least eigenvalue is the square of the least singular
+    value: far cheaper than a decomposition, but blind below the square root of the precision.
+    """
+    gram = rows @ rows.mT if len(rows) <= rows.shape[1] else rows.mT @ rows
+    least = 1e3 * len(gram) * torch.finfo(gram.dtype).eps
+    identity = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    return bool(torch.linalg.cholesky_ex(gram - least * identity).info == 0)
 
 
 def _decomposed(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:

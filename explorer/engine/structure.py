@@ -18,13 +18,11 @@ class Inputs:
 
     Attributes:
         tensors: the tensors of x, in the order of its structure.
-        names: what a message calls each of them, such as `x['weight'][0]`.
         build: x's structure, from as many tensors; of a module, a dict by parameter name.
         module: the module that x is, else None.
     """
 
     tensors: list[Tensor]
-    names: list[str]
     build: Callable[[Sequence[Tensor]], Any]
     module: torch.nn.Module | None = None
 
@@ -43,14 +41,14 @@ class Inputs:
         elif isinstance(x, Iterator):  # such as module.parameters()
             x = list(x)
         leaves, spec = optree.tree_flatten(x)
-        names = [accessor.codify(name) for accessor in spec.accessors()]
         if not leaves:
             what = "no parameter that requires grad" if module is not None else "no tensor"
             raise ValueError(f"`{name}` holds {what}, so there is nothing to differentiate by.")
-        for leaf, called in zip(leaves, names, strict=True):
-            _require_floating(leaf, called)
+        for number, leaf in enumerate(leaves):
+            if not (isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())):
+                raise _no_input(leaf, spec.accessors()[number].codify(name))
         require_one_device(leaves, name)
-        return cls(leaves, names, lambda tensors: optree.tree_unflatten(spec, tensors), module)
+        return cls(leaves, lambda tensors: optree.tree_unflatten(spec, tensors), module)
 
     def call(self, function: Callable[..., Any], tensors: Sequence[Tensor], *first: Any) -> Any:
         """`function(*first, x)`, with these tensors in the place of x's own."""
@@ -78,27 +76,31 @@ class _Caller(torch.nn.Module):
         return self._function[0](*first, self.module)
 
 
-def _require_floating(leaf: object, name: str) -> None:
+def _no_input(leaf: object, name: str) -> TypeError:
     if not isinstance(leaf, Tensor):
-        raise TypeError(
+        return TypeError(
             f"`{name}` is a {type(leaf).__name__}. Give a torch.Tensor, or several in tuples, "
             "lists and dicts; whatever else `f` needs, it can hold itself."
         )
-    if not (leaf.is_floating_point() or leaf.is_complex()):
-        raise TypeError(
-            f"`{name}` has dtype {leaf.dtype}. Give a floating tensor, for example "
-            f"{name}.to(torch.float64); an integer has no gradient."
-        )
+    return TypeError(
+        f"`{name}` has dtype {leaf.dtype}. Give a floating tensor, for example "
+        f"{name}.to(torch.float64); an integer has no gradient."
+    )
 
 
 def require_one_device(tensors: Sequence[Tensor], name: str) -> None:
     """Raises ValueError unless all tensors are on one device."""
-    devices = list(dict.fromkeys(str(tensor.device) for tensor in tensors))
+    devices = list(dict.fromkeys(tensor.device for tensor in tensors))
     if len(devices) > 1:
         raise ValueError(
-            f"`{name}` has tensors on several devices ({', '.join(devices)}). "
+            f"`{name}` has tensors on several devices ({', '.join(map(str, devices))}). "
             "Bring them to one with .to(device)."
         )
+
+
+def real_size(tensors: Sequence[Tensor]) -> int:
+    """How many real numbers the tensors hold; a complex entry is two."""
+    return sum(tensor.numel() * (2 if tensor.is_complex() else 1) for tensor in tensors)
 
 
 class Layout:
@@ -111,15 +113,19 @@ class Layout:
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         self._shapes = [tensor.shape for tensor in tensors]
         self._dtypes = [tensor.dtype for tensor in tensors]
-        self._sizes = [tensor.numel() * (2 if tensor.is_complex() else 1) for tensor in tensors]
+        self._sizes = [real_size([tensor]) for tensor in tensors]
         self.size = sum(self._sizes)
         self.device = tensors[0].device
         self.dtype = reduce(torch.promote_types, map(_real, self._dtypes), torch.float32)
+        self._plain = self._dtypes == [self.dtype]  # the usual case, with nothing to convert
 
     def rows(self, many: Sequence[Sequence[Tensor | None]]) -> Tensor:
         """Several sets of tensors as the rows of a matrix `(len(many), size)`; None is zeros."""
         if not many:
             return torch.zeros(0, self.size, dtype=self.dtype, device=self.device)
+        if self._plain:
+            vectors = [self._row(each) if each[0] is None else each[0] for each in many]
+            return torch.stack([v.reshape(self.size) for v in vectors])
         return torch.stack([self._row(tensors) for tensors in many])
 
     def _row(self, tensors: Sequence[Tensor | None]) -> Tensor:
@@ -134,12 +140,15 @@ class Layout:
 
     def tensors(self, vector: Tensor) -> list[Tensor]:
         """The tensors of a vector `(..., size)`, each in its dtype, of shape `(..., *shape)`."""
-        found, start = [], 0
         batch = vector.shape[:-1]
+        if self._plain:
+            return [vector.reshape((*batch, *self._shapes[0]))]
+        found, start = [], 0
         for shape, dtype, size in zip(self._shapes, self._dtypes, self._sizes, strict=True):
             part = vector[..., start : start + size].to(_real(dtype))
             if dtype.is_complex:
-                part = torch.view_as_complex(part.reshape((*batch, *shape, 2)))
+                # No view_as_complex: behind real entries a part may begin at an odd place.
+                part = torch.complex(*part.reshape((*batch, *shape, 2)).unbind(-1))
             found.append(part.reshape((*batch, *shape)))
             start += size
         return found

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
@@ -17,6 +18,7 @@ import optree
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
 
 from explorer.engine.plan import Passes
@@ -50,7 +52,7 @@ class Counter:
         return Passes(self.forward, self.backward, self.forward_mode)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Outputs:
     """y: the tensors in it that can be differentiated, and its structure around them.
 
@@ -90,6 +92,7 @@ class SlowFunction:
         self._counter = counter
         self._repetition = _Repetition(f, inputs)
         self._first: list[Tensor] | None = None
+        self._told = False  # whether it was said that f keeps state
         self.seconds = 0.0
         """Wall seconds of the last call."""
         self.notes: list[str] = []
@@ -145,8 +148,9 @@ class SlowFunction:
     def _checked(self, found: Outputs) -> Outputs:
         require_one_device(found.tensors, "y")
         for tensor in found.tensors:
-            wrong = int(tensor.detach().isnan().sum())
-            if wrong:
+            missing = tensor.detach().isnan()
+            if missing.any():
+                wrong = int(missing.sum())
                 raise ValueError(
                     f"`f` returned NaN in {wrong} of {tensor.numel()} entries, so no gradient is "
                     "right. Check the values of `x` and the operations in `f`."
@@ -158,8 +162,8 @@ class SlowFunction:
             self.notes += _autocast_note(found.tensors, self._inputs.tensors)
             for note in self._repetition.notes:
                 warn(note)
-        elif not self._same(plain):
-            self._first = None  # told once
+        elif not (self._told or self._same(plain)):
+            self._told = True
             note = (
                 "`f` gave another y when it was called again with the same `x`, random numbers and "
                 "buffers, so it keeps state: the passes of this result are of different functions."
@@ -277,7 +281,9 @@ class _Repetition:
             torch.mps.set_rng_state(generators[1])
         with torch.no_grad():
             for buffer, kept in zip(self._buffers(), buffers, strict=True):
-                buffer.copy_(kept)
+                # By .data: what autograd saved of a buffer counts as unchanged, as it is again
+                # when the last call is over.
+                buffer.data.copy_(kept)
 
 
 def _changes(
@@ -357,7 +363,9 @@ class Graph:
 
         With `keep` the graph stays for further passes.
         """
-        return self._back(self.layout.tensors(cotangent), 1, keep)
+        found = self._found(self.layout.tensors(cotangent), keep)
+        self.counter.backward += 1
+        return found
 
     def back_together(self, cotangents: Tensor, *, keep: bool) -> list[Tensor]:
         """The same for B cotangents `(B, m)` in one vectorized backward: each result `(B, *shape)`.
@@ -365,10 +373,13 @@ class Graph:
         Raises:
             Exception: whatever vmap raises that cannot go through some operation of f.
         """
-        return self._back(self.layout.tensors(cotangents), len(cotangents), keep)
+        # Not `is_grads_batched`: its older vmap took 4 to 17 times as long on dense layers.
+        together = torch.vmap(lambda *each: tuple(self._found(each, keep)))
+        found = together(*self.layout.tensors(cotangents))
+        self.counter.backward += len(cotangents)
+        return list(found)
 
-    def _back(self, cotangents: list[Tensor], count: int, keep: bool) -> list[Tensor]:
-        batched = cotangents[0].ndim > self.outputs[0].ndim
+    def _found(self, cotangents: Sequence[Tensor], keep: bool) -> list[Tensor]:
         with without_autocast(self.outputs[0].device.type), restored_grad(self.outputs):
             try:
                 found = torch.autograd.grad(
@@ -378,30 +389,46 @@ class Graph:
                     retain_graph=keep or self.create_graph,
                     create_graph=self.create_graph,
                     allow_unused=True,
-                    is_grads_batched=batched,
                 )
             except RuntimeError as error:
                 require_alive(error, self._name)
                 raise
-        self.counter.backward += count
         if all(each is None for each in found):
             raise ValueError(self._cut_off)
-        batch = (count,) if batched else ()
         return [
-            each.new_zeros(batch + each.shape) if gradient is None else gradient
+            torch.zeros_like(each) if gradient is None else gradient
             for each, gradient in zip(self.inputs, found, strict=True)
         ]
 
-    def operations(self) -> tuple[int, bool]:
-        """(how many operations the graph holds, whether one of them is a compiled function)."""
-        nodes = self._nodes()
-        return len(nodes), any(node.name().startswith("CompiledFunction") for node in nodes)
+    @property
+    def operations(self) -> int:
+        """How many operations the graph holds."""
+        return len(self._nodes)
 
+    @property
+    def compiled(self) -> bool:
+        """Whether a part of f is a compiled function."""
+        return any(node.name().startswith("CompiledFunction") for node in self._nodes)
+
+    @property
     def connected(self) -> bool:
         """Whether any tensor of x leads to y."""
-        nodes = self._nodes()
-        return any(get_gradient_edge(each).node in nodes for each in self.inputs)
+        return any(get_gradient_edge(each).node in self._nodes for each in self.inputs)
 
+    def gives(self, found: Sequence[Tensor], cotangent: Tensor) -> bool:
+        """Whether these products of a cotangent are no one else's, and may be written over.
+
+        Those of an f that only moves its input are the cotangent itself, those of a sum one and
+        the same tensor; and what a function written in Python gives may be anything.
+        """
+        places = [each.untyped_storage().data_ptr() for each in (*found, cotangent)]
+        if self.create_graph or len(set(places)) < len(places):
+            return False
+        if not all(each.is_contiguous() for each in found):  # one number may stand for many
+            return False
+        return not any(isinstance(node, BackwardCFunction) for node in self._nodes)
+
+    @cached_property
     def _nodes(self) -> set[Any]:
         waiting = [get_gradient_edge(each).node for each in self.outputs]
         seen = set(waiting)

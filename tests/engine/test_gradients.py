@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -383,7 +384,9 @@ def test_x_is_left_as_it_was(path: str) -> None:
 @every_path
 def test_x_is_left_as_it_was_by_an_f_that_changes_its_own(path: str) -> None:
     x = vector()
-    gradients(lambda x: x.data.mul_(2).sum() * x.sum(), [torch.sum], x, path=path)
+    again = pytest.warns(UserWarning, match="gave another y") if path == "jvp" else nullcontext()
+    with again:
+        gradients(lambda x: x.data.mul_(2).sum() * x.sum(), [torch.sum], x, path=path)
     assert torch.equal(x, vector())
 
 

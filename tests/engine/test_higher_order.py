@@ -1,0 +1,320 @@
+"""Gradients that are differentiated again, and the product of a Hessian with a vector."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from explorer.engine.gradients import gradients
+from explorer.engine.hessian import hvp
+from explorer.engine.plan import PATHS, PEER
+from tests.passes import counting
+
+DOUBLE = torch.float64
+PATHS_TWICE = tuple(path for path in PATHS if path != PEER)
+every_path = pytest.mark.parametrize("path", PATHS_TWICE)
+Heads = list[Callable[..., Tensor]]
+
+
+def vector(*shape: int, seed: int = 0, dtype: torch.dtype = DOUBLE) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def taken(f: Callable[..., Any], heads: Heads, path: str) -> Callable[[Tensor], tuple[Tensor, ...]]:
+    def of(x: Tensor) -> tuple[Tensor, ...]:
+        found = gradients(f, heads, x, path=path, create_graph=True)
+        return (*found.gradients, *found.values)
+
+    return of
+
+
+MATRIX = vector(3, 2, seed=5)
+TRUNKS: dict[str, Callable[[Tensor], Tensor]] = {
+    "one entry": lambda x: (x.sin() * x).sum(),
+    "fewer entries than heads": lambda x: torch.tanh(MATRIX[:2] @ x),
+    "more entries than heads": lambda x: torch.outer(x.sin(), torch.cat([x, x * x])).flatten(),
+}
+HEADS: dict[str, Heads] = {
+    "of y": [torch.linalg.vector_norm, lambda y: y.exp().sum(), lambda y: (y**3).sum()],
+    # Of one direction for all x, and of one at this x alone.
+    "of few directions": [torch.sum, lambda y: 3 * y.sum(), lambda y: y.square().sum() + y.sum()],
+    "of x too": [lambda y, x: (y.sum() * x).sum(), lambda y, x: (x**3).sum() + y.prod()],
+}
+
+
+@every_path
+@pytest.mark.parametrize("trunk", TRUNKS)
+@pytest.mark.parametrize("heads", HEADS)
+def test_second_and_third_derivatives(path: str, trunk: str, heads: str) -> None:
+    x = (vector(2) * 0.5 + 0.7).requires_grad_()
+    function = taken(TRUNKS[trunk], HEADS[heads], path)
+    assert gradcheck(function, (x,), fast_mode=True)
+    assert gradgradcheck(function, (x,), fast_mode=True)
+
+
+@pytest.mark.parametrize("path", ["reuse", "low_rank_vjp", "auto"])
+def test_rank_below_that_of_the_derivative_is_not_made_use_of(path: str) -> None:
+    """At x = 0 the two cotangents (1, 1) and (1 + x₀, 1) agree, and their derivatives do not."""
+    x = torch.zeros(2, dtype=DOUBLE, requires_grad=True)
+    heads: Heads = [torch.sum, lambda y: y.sum() + y[0].square() / 2]
+    found = gradients(lambda x: x * 1.0, heads, x, path=path, create_graph=True)
+    (second,) = torch.autograd.grad(found.gradients[1].sum(), x)
+    assert second.tolist() == [1, 0]
+
+
+@every_path
+def test_values_and_gradients_are_attached(path: str) -> None:
+    x = vector(3).requires_grad_()
+    found = gradients(torch.sin, [torch.sum, torch.prod], x, path=path, create_graph=True)
+    assert all(each.requires_grad for each in (*found.values, *found.gradients))
+    (first,) = torch.autograd.grad(found.values[0], x, retain_graph=True)
+    torch.testing.assert_close(first, x.detach().cos())
+    (second,) = torch.autograd.grad(found.gradients[0].sum(), x)
+    torch.testing.assert_close(second, -x.detach().sin())
+
+
+@every_path
+def test_x_that_does_not_require_grad_still_reaches_the_weights(path: str) -> None:
+    weight = vector(3).requires_grad_()
+    found = gradients(
+        lambda x: (weight * x).sin(), [torch.sum], vector(3, seed=1), path=path, create_graph=True
+    )
+    (slope,) = torch.autograd.grad(found.gradients[0].sum(), weight)
+    a, x = weight.detach(), vector(3, seed=1)
+    torch.testing.assert_close(slope, (a * x).cos() - a * x * (a * x).sin())
+
+
+@every_path
+def test_gradient_penalty_reaches_the_weights_of_f_and_of_the_heads(path: str) -> None:
+    torch.manual_seed(0)
+    trunk = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh()).to(DOUBLE)
+    heads = [
+        torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Flatten(0)).to(DOUBLE) for _ in range(3)
+    ]
+    squared: Heads = [lambda y, g=g: g(y).square() for g in heads]
+    weights = [*trunk.parameters(), *(each for g in heads for each in g.parameters())]
+    x = vector(3)
+    found = gradients(trunk, squared, x, path=path, create_graph=True)
+    penalty = torch.stack([each.square().sum() for each in found.gradients]).sum()
+    slopes = torch.autograd.grad(penalty, weights)
+    leaf = x.clone().requires_grad_()
+    firsts = [torch.autograd.grad(g(trunk(leaf)), leaf, create_graph=True)[0] for g in squared]
+    expected = torch.autograd.grad(torch.stack(firsts).square().sum(), weights)
+    torch.testing.assert_close(slopes, expected)
+
+
+@every_path
+def test_head_gradients_are_attached(path: str) -> None:
+    head = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Flatten(0)).to(DOUBLE)
+    x = vector(3).requires_grad_()
+    found = gradients(torch.sin, [head], x, path=path, create_graph=True)
+    (slope,) = torch.autograd.grad(found.head_gradients[0]["0.weight"].sum(), x)
+    torch.testing.assert_close(slope, x.detach().cos())
+
+
+@every_path
+def test_structured_x_and_y(path: str) -> None:
+    x = {"a": vector(2).requires_grad_(), "b": [vector(2, seed=1).requires_grad_()]}
+    heads: Heads = [lambda y: (y[0] * y[1]).sum(), lambda y, x: (y[0] * x["a"]).sum()]
+    found = gradients(
+        lambda x: (x["a"] ** 2, (x["b"][0] * x["a"]).sin()), heads, x, path=path, create_graph=True
+    )
+    leaves = [x["a"], x["b"][0]]  # type: ignore[index]
+    flat = torch.cat([g[key] if key == "a" else g[key][0] for g in found.gradients for key in "ab"])
+    second = torch.autograd.grad(flat.sum(), leaves)
+    a, b = leaves
+    z = [(a**2 * (b * a).sin()).sum(), (a**2 * a).sum()]
+    firsts = [
+        torch.autograd.grad(
+            each, leaves, create_graph=True, allow_unused=True, materialize_grads=True
+        )
+        for each in z
+    ]
+    expected = torch.autograd.grad(sum(each.sum() for first in firsts for each in first), leaves)
+    torch.testing.assert_close(second, expected)
+
+
+@every_path
+def test_complex_x(path: str) -> None:
+    z = vector(2, dtype=torch.complex128).requires_grad_()
+    found = gradients(
+        lambda z: z.square(), [lambda y: y.abs().square().sum()], z, path=path, create_graph=True
+    )
+    real = found.gradients[0].abs().square().sum()
+    (second,) = torch.autograd.grad(real, z)
+    # dz|z²|² has the size 4|z|³, so that its square is 16|z|⁶, of the gradient 96|z|⁴·z.
+    torch.testing.assert_close(second, 96 * z.detach().abs() ** 4 * z.detach())
+
+
+@every_path
+def test_passes_are_no_more_for_it(path: str) -> None:
+    inner, count = counting(lambda x: x[:2])
+    x = vector(4).requires_grad_()
+    heads: Heads = [torch.sum, torch.prod, torch.linalg.vector_norm]
+    found = gradients(inner, heads, x, path=path, create_graph=True)
+    backward = {"jvp": 0, "reuse": 2, "low_rank_vjp": 2, "auto": 2}.get(path, 3)
+    assert found.passes.backward == backward
+    batched = path == "batched_vjp" or found.plan.path == "batched_vjp"
+    assert count.backward == (1 if batched else backward)
+
+
+@pytest.mark.parametrize("path", ["reuse", "batched_vjp", "low_rank_vjp", "jvp", "auto"])
+def test_added_heads_are_attached(path: str) -> None:
+    x = vector(3).requires_grad_()
+    found = gradients(torch.sin, [torch.sum], x, path=path, create_graph=True)
+    more = found.add(torch.prod, lambda y, x: (y * x).sum())
+    (second,) = torch.autograd.grad((more.gradients[1] + more.gradients[2]).sum(), x)
+    leaf = x.detach().clone().requires_grad_()
+    y = leaf.sin()
+    (first,) = torch.autograd.grad(y.prod() + (y * leaf).sum(), leaf, create_graph=True)
+    (expected,) = torch.autograd.grad(first.sum(), leaf)
+    torch.testing.assert_close(second, expected)
+
+
+def test_not_by_torchjd() -> None:
+    with pytest.raises(ValueError, match="'torchjd' takes no `create_graph`"):
+        gradients(torch.sin, [torch.sum], vector(2), path=PEER, create_graph=True)
+
+
+@pytest.mark.parametrize("path", ["reuse", "low_rank_vjp", "auto", "recompute", "retain_graph"])
+def test_compiled_f_is_refused(path: str) -> None:
+    """Its backward was compiled too, and has no derivative of its own."""
+    compiled = torch.compile(lambda x: (x.sin() * x).sum(), backend="aot_eager")
+    with pytest.raises(ValueError, match=r"`create_graph` needs .* before torch\.compile"):
+        gradients(compiled, [torch.square], vector(2), path=path, create_graph=True)
+
+
+# Hessian–vector products.
+
+
+def test_hvp_of_a_quadratic_form() -> None:
+    matrix, x, v = vector(4, 4), vector(4, seed=1), vector(4, seed=2)
+    found = hvp(lambda x: x @ matrix @ x, x, v)
+    torch.testing.assert_close(found, (matrix + matrix.mT) @ v)
+    assert not found.requires_grad
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "cubic": lambda x: (x**3).sum() + x.prod(),
+    "network": lambda x: torch.tanh(vector(3, 3) @ torch.tanh(vector(3, 3, seed=1) @ x)).sum(),
+    "logsumexp": lambda x: (2 * x).logsumexp(0),
+    "linear": lambda x: 3 * x.sum(),
+    "part": lambda x: x[:1].exp().sum(),
+    "norm": torch.linalg.vector_norm,
+}
+
+
+@settings(max_examples=30, deadline=None)
+@given(name=st.sampled_from(sorted(FUNCTIONS)), seed=st.integers(0, 1000))
+def test_hvp_is_the_hessian_times_the_vector(name: str, seed: int) -> None:
+    f, x, v = FUNCTIONS[name], vector(3, seed=seed), vector(3, seed=seed + 1)
+    of_hessian: Callable[..., Any] = torch.autograd.functional.hessian
+    torch.testing.assert_close(hvp(f, x, v), of_hessian(f, x) @ v, rtol=1e-10, atol=1e-10)
+
+
+def test_hvp_of_a_structure() -> None:
+    x = {"a": vector(2), "b": (vector(2, seed=1),)}
+    v = {"a": vector(2, seed=2), "b": (vector(2, seed=3),)}
+    found = hvp(lambda x: (x["a"] * x["b"][0] ** 2).sum(), x, v)
+    a, b, va, vb = x["a"], x["b"][0], v["a"], v["b"][0]  # type: ignore[index]
+    expected = {"a": 2 * b * vb, "b": (2 * b * va + 2 * a * vb,)}
+    torch.testing.assert_close(found, expected)
+
+
+def test_hvp_of_a_module() -> None:
+    net, batch = torch.nn.Linear(2, 1, dtype=DOUBLE), vector(5, 2)
+    v = {"weight": vector(1, 2, seed=1), "bias": vector(1, seed=2)}
+    found = hvp(lambda net: net(batch).square().sum(), net, v)
+    design = torch.cat([batch, torch.ones(5, 1)], dim=1)
+    expected = 2 * design.mT @ design @ torch.cat([v["weight"][0], v["bias"]])
+    torch.testing.assert_close(torch.cat([found["weight"][0], found["bias"]]), expected)
+    assert all(each.grad is None for each in net.parameters())
+
+
+def test_hvp_takes_a_forward_and_a_backward_pass() -> None:
+    inner, count = counting(lambda x: x**3)
+    hvp(lambda x: inner(x).sum(), vector(3), vector(3, seed=1))
+    assert (count.forward, count.backward, count.forward_mode) == (1, 1, 1)
+
+
+def test_hvp_leaves_x_as_it_was() -> None:
+    x = vector(3).requires_grad_()
+    x.grad = torch.full_like(x, 7.0)
+    hvp(lambda x: (x**3).sum(), x, vector(3))
+    assert torch.equal(x.detach(), vector(3)) and torch.equal(x.grad, torch.full_like(x, 7.0))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_hvp_where_gradients_are_off(mode: Callable[[], Any]) -> None:
+    with mode():
+        found = hvp(lambda x: (x**3).sum(), vector(3), torch.ones(3))
+    torch.testing.assert_close(found, 6 * vector(3))
+
+
+def test_hvp_in_x_s_dtype_and_of_parts_that_are_not_used() -> None:
+    x = (vector(2, dtype=torch.float32), vector(3))
+    found = hvp(lambda x: (x[0] ** 3).sum(), x, (vector(2), torch.ones(3)))
+    assert found[0].dtype == torch.float32 and not found[1].any()
+    torch.testing.assert_close(found[0], 6 * x[0] * vector(2).float())
+
+
+class NoForwardMode(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
+        return cotangent
+
+
+def without_forward_mode(x: Tensor) -> Tensor:
+    apply: Callable[..., Tensor] = NoForwardMode.apply
+    return apply(x).square().sum()
+
+
+WRONG: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
+    "v of another shape": (
+        (torch.sum, torch.ones(2), torch.ones(3)),
+        ValueError,
+        r"`v` has the shapes \[\(3,\)\], and `x` has \[\(2,\)\]",
+    ),
+    "v of another structure": (
+        (lambda x: x[0].sum(), (torch.ones(2),), (torch.ones(2), torch.ones(2))),
+        ValueError,
+        "`v` has the shapes",
+    ),
+    "complex x": ((torch.sum, torch.ones(2) * 1j, torch.ones(2)), ValueError, "is complex"),
+    "complex v": ((torch.sum, torch.ones(2), torch.ones(2) * 1j), ValueError, "is complex"),
+    "a vector": ((torch.sin, torch.ones(2), torch.ones(2)), ValueError, r"`f` .*shape \(2,\)"),
+    "a number": ((lambda x: 2.0, torch.ones(2), torch.ones(2)), TypeError, "`f` returned a float"),
+    "complex z": (
+        (lambda x: x.sum() * 1j, torch.ones(2), torch.ones(2)),
+        TypeError,
+        "`f` returned dtype torch.complex64",
+    ),
+    "a constant": (
+        (lambda x: torch.ones(()), torch.ones(2), torch.ones(2)),
+        ValueError,
+        "`f` gives a number that does not depend on `x`",
+    ),
+    "integer x": ((torch.sum, torch.arange(2), torch.ones(2)), TypeError, "`x` has dtype"),
+    "text v": ((torch.sum, torch.ones(2), "v"), TypeError, "`v` is a str"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_argument_of_hvp_is_named(wrong: str) -> None:
+    arguments, kind, message = WRONG[wrong]
+    with pytest.raises(kind, match=message):
+        hvp(*arguments)
+
+
+def test_hvp_without_forward_mode_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="jvp"):
+        hvp(without_forward_mode, torch.ones(2), torch.ones(2))
