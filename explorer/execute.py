@@ -56,7 +56,7 @@ from explorer.result import (
 from explorer.scaling import Scan
 
 LISTED = 16  # entries up to which a gradient is listed in full
-_PARTIAL_EVERY = 2.0  # seconds between partial Results in the rounds: drawing disturbs times
+_PARTIAL_EVERY = 2.0  # seconds between partial Results while it is timed: drawing disturbs that
 
 
 class DoesNotFit(RuntimeError):
@@ -240,6 +240,7 @@ class _Run:
 
     def _scans(self) -> Iterator[Progress | Result]:
         """Time and passes along the number of heads, or of entries of y."""
+        shown = -math.inf  # the predictions, which come first, are shown at once
         for along in self.experiment.scaling:
             if not scan.counts(self.experiment, along):
                 self._note(
@@ -255,7 +256,9 @@ class _Run:
                     yield Progress(told, self._remaining())
                 else:
                     self._scaling[along] = told
-                    yield self._result("running")
+                    if time.monotonic() - shown > _PARTIAL_EVERY:
+                        yield self._result("running")
+                        shown = time.monotonic()
             self._scaling[along] = self._scan.result
             self._scan = None
 

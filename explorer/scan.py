@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 
-from explorer.engine.plan import NAIVE, Costs, Sizes, predicted_seconds
+from explorer.engine.plan import NAIVE, PEER, Costs, Sizes, predicted_seconds
 from explorer.experiment import Along, Experiment
 from explorer.functions.description import Setting
 from explorer.result import BreakEven
@@ -77,7 +77,7 @@ def between(low: Costs, high: Costs, share: float) -> Costs:
 def break_even(
     paths: Sequence[str], counts: Sequence[int], predicted: Callable[[str, int], float]
 ) -> BreakEven | None:
-    """The first count at which a path that is not naive overtakes the naive reference.
+    """The first count at which a path overtakes the naive reference; a peer does not count.
 
     Else the last one before the reference overtakes it; None where neither happens between the
     first and the last of `counts`, or no naive path is there to compare with.
@@ -89,7 +89,7 @@ def break_even(
     naive = [predicted(reference, count) for count in every]
     found = []
     for path in paths:
-        if path in NAIVE:
+        if path in (*NAIVE, PEER):
             continue
         # By more than rounding: the same passes are the same time.
         faster = [predicted(path, n) < t * (1 - 1e-9) for n, t in zip(every, naive, strict=True)]

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterable
 
 from explorer import units
-from explorer.engine.plan import NAIVE
+from explorer.engine.plan import NAIVE, PEER
 from explorer.experiment import Along, lacking
 from explorer.result import (
     Array,
@@ -208,8 +208,8 @@ def _distinct(result: Result, ranked: dict[str, Seconds]) -> dict[str, Seconds]:
 
 
 def _subject(ranked: dict[str, Seconds]) -> str:
-    """Whom the sentence is about: the fastest path that is not naive, else the fastest."""
-    clever = [name for name in ranked if name not in NAIVE]
+    """Whom the sentence is about: the fastest that is not naive nor a peer, else the fastest."""
+    clever = [name for name in ranked if name not in (*NAIVE, PEER)]
     return min(clever or ranked, key=lambda name: ranked[name].median)
 
 

@@ -582,8 +582,9 @@ def test_scaling_is_measured_where_it_is_asked_for() -> None:
     assert run().scaling == {}
 
 
-def test_points_of_a_scaling_come_as_they_are_measured() -> None:
-    asked = experiment(size=4, scaling="heads", cutoff=0.01, paths="reuse")
+def test_points_of_a_scaling_come_as_they_are_measured(clock: Callable[..., None]) -> None:
+    clock(1.0)
+    asked = experiment(size=4, scaling="heads", cutoff=100.0, paths="reuse")
     results = [each for each in seen(asked) if isinstance(each, Result)]
     scans = [each.scaling["heads"].paths["reuse"] for each in results if each.scaling]
     counts = [len(scan.measured) for scan in scans]

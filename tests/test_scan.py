@@ -75,6 +75,8 @@ def test_the_first_path_to_overtake_counts_before_one_that_is_overtaken() -> Non
     assert turn("recompute,reuse,low_rank_vjp", "heads") == ("low_rank_vjp", "recompute", 2, "from")
 
 
-@pytest.mark.parametrize("paths", ["reuse", "recompute,retain_graph", "retain_graph,batched_vjp"])
+@pytest.mark.parametrize(
+    "paths", ["reuse", "recompute,retain_graph", "retain_graph,batched_vjp", "recompute,torchjd"]
+)
 def test_no_break_even_without_a_naive_path_or_where_nothing_is_overtaken(paths: str) -> None:
     assert turn(paths, "heads") is None

@@ -406,6 +406,14 @@ def test_auto_and_the_path_it_took_are_one() -> None:
     assert alone.startswith("reuse took 1 s: it went back through f once")
 
 
+def test_a_peer_is_not_who_the_sentence_is_about() -> None:
+    paths = {name: timed(one, one) for name, one in (("recompute", 3.0), ("reuse", 2.0))}
+    paths["torchjd"] = timed(1.0, 1.0)
+    same = dict.fromkeys(paths, 0.0)
+    said = sentences.summary(result(paths, {"s": head(same, same)}))
+    assert said.startswith("reuse was 2.0 times slower than torchjd")
+
+
 def test_the_plan_names_what_auto_took() -> None:
     assert sentences.plan(planned()) == "auto (reuse): 1 backward pass."
     assert sentences.plan(good()) == ""
