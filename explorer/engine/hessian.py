@@ -12,6 +12,7 @@ from torch.autograd import forward_ad
 
 from explorer.engine.heads import scalar
 from explorer.engine.structure import Inputs
+from explorer.engine.trunk import dual_level, heeding_no_grad
 
 
 def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
@@ -56,14 +57,15 @@ def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
         )
     if any(each.is_complex() for each in inputs.tensors + vector.tensors):
         raise ValueError("`x` or `v` is complex. Give their real and imaginary parts.")
-    with torch.inference_mode(False), torch.enable_grad(), forward_ad.dual_level():
+    with torch.inference_mode(False), torch.enable_grad(), dual_level():
         make_dual: Callable[[Tensor, Tensor], Tensor] = forward_ad.make_dual
         unpack_dual: Callable[[Tensor], tuple[Tensor, Tensor | None]] = forward_ad.unpack_dual
         duals = [
             make_dual(one.detach().clone().requires_grad_(), other.detach().to(one))
             for one, other in zip(inputs.tensors, vector.tensors, strict=True)
         ]
-        z = scalar(inputs.call(f, duals), "`f`")
+        with heeding_no_grad():
+            z = scalar(inputs.call(f, duals), "`f`")
         if not z.requires_grad:
             raise ValueError("`f` gives a number that does not depend on `x`.")
         first = torch.autograd.grad(

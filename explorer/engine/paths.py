@@ -250,13 +250,12 @@ def by_columns(
     y, layout = None, None
     columns: list[list[Tensor]] = [[] for _ in own]
     depends = False
-    with nullcontext() if create_graph else torch.no_grad():
-        for index, tensor in enumerate(own):
-            for tangent in _units(tensor):
-                y, derivatives = _column(f, own, index, tangent)
-                layout = layout or Layout(y.tensors)
-                depends = depends or any(each is not None for each in derivatives)
-                columns[index].append(layout.rows([derivatives])[0])
+    for index, tensor in enumerate(own):
+        for tangent in _units(tensor):
+            y, derivatives = _column(f, own, index, tangent, create_graph)
+            layout = layout or Layout(y.tensors)
+            depends = depends or any(each is not None for each in derivatives)
+            columns[index].append(layout.rows([derivatives])[0])
     if y is None or layout is None:  # x has no entries
         y = f(own)
         layout = Layout(y.tensors)
@@ -277,10 +276,10 @@ def _units(tensor: Tensor) -> Iterator[Tensor]:
 
 
 def _column(
-    f: SlowFunction, own: Sequence[Tensor], index: int, tangent: Tensor
+    f: SlowFunction, own: Sequence[Tensor], index: int, tangent: Tensor, create_graph: bool
 ) -> tuple[Outputs, list[Tensor | None]]:
     try:
-        return f.column(own, index, tangent)
+        return f.column(own, index, tangent, create_graph)
     except RuntimeError as error:  # NotImplementedError is one
         text = str(error).splitlines()[0] if str(error) else ""
         words = ("forward AD", "forward mode", "jvp", "does not require grad", "used in the graph")

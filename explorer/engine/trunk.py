@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
+from torch.overrides import TorchFunctionMode
 
 from explorer.engine.plan import Passes
 from explorer.engine.structure import Inputs, Layout, require_one_device
@@ -92,6 +94,7 @@ class SlowFunction:
         self._counter = counter
         self._repetition = _Repetition(f, inputs)
         self._first: list[Tensor] | None = None
+        self._places: list[int] | None = None  # of y's tensors, where a graph has told
         self._told = False  # whether it was said that f keeps state
         self.seconds = 0.0
         """Wall seconds of the last call."""
@@ -106,32 +109,42 @@ class SlowFunction:
             raise _nothing_to_differentiate(y, leaves)
         for place in places:
             leaves[place] = _apart(leaves[place], own)
+        self._places = places
         return self._checked(Outputs([leaves[place] for place in places], leaves, places, spec))
 
     def column(
-        self, own: Sequence[Tensor], index: int, tangent: Tensor
+        self, own: Sequence[Tensor], index: int, tangent: Tensor, create_graph: bool
     ) -> tuple[Outputs, list[Tensor | None]]:
         """(y, its derivative along a tangent of the tensor `index` of x), by forward mode.
 
         The derivative has a tensor for each of y's, None where y does not depend on that input.
         """
-        with forward_ad.dual_level():
-            duals = list(own)
-            duals[index] = _make_dual(own[index], tangent)
-            y, leaves, spec = self._call(duals)
+        # Not under no_grad(): what f itself puts under it would not be told from the rest.
+        duals = list(own) if create_graph else [each.detach() for each in own]
+        with dual_level():
+            duals[index] = _make_dual(duals[index], tangent)
+            with heeding_no_grad():
+                y, leaves, spec = self._call(duals)
             self._counter.forward_mode += 1
-            pairs = {
-                place: _unpack_dual(leaf)
+            places = [
+                place
                 for place, leaf in enumerate(leaves)
                 if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
-            }
-            for place, (primal, _) in pairs.items():
-                leaves[place] = primal
-            if not pairs:
+            ]
+            if not places:
                 raise _nothing_to_differentiate(y, leaves)
-            primals = [primal for primal, _ in pairs.values()]
-            found = Outputs(primals, leaves, list(pairs), spec)
-            return self._checked(found), [each for _, each in pairs.values()]
+            # Where f was called before, y is what required grad then: no constants beside it.
+            places = places if self._places is None else self._places
+            derivatives: list[Tensor | None] = []
+            for place in places:
+                primal, derivative = _unpack_dual(leaves[place])
+                if not create_graph:  # the weights of f may require grad
+                    primal = primal.detach()
+                    derivative = None if derivative is None else derivative.detach()
+                leaves[place] = primal
+                derivatives.append(derivative)
+            found = Outputs([leaves[place] for place in places], leaves, places, spec)
+            return self._checked(found), derivatives
 
     def _call(self, own: Sequence[Tensor]) -> tuple[Any, list[Any], optree.PyTreeSpec]:
         versions = [tensor._version for tensor in own]
@@ -180,6 +193,37 @@ class SlowFunction:
             and torch.allclose(one, other, rtol=torch.finfo(one.dtype).eps ** 0.5, atol=0.0)
             for one, other in zip(plain, self._first, strict=True)
         )
+
+
+@contextmanager
+def dual_level() -> Iterator[None]:
+    """A block of forward mode, one at a time: torch has a single level for all threads."""
+    with _LEVEL, forward_ad.dual_level():
+        yield
+
+
+_LEVEL = threading.RLock()  # f may ask for another level: torch says in its words that it cannot
+
+
+@contextmanager
+def heeding_no_grad() -> Iterator[None]:
+    """A block in which `torch.no_grad()` stops tangents too, as it does cotangents."""
+    with forward_ad._set_fwd_grad_enabled(True), _HeedingNoGrad():
+        yield
+
+
+class _HeedingNoGrad(TorchFunctionMode):
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        # By no_grad() and its like, not by what surrounds the kernels of a compiled function.
+        if func is torch._C._set_grad_enabled and sys._getframe(1).f_code.co_filename == _SWITCHES:
+            torch._C._set_fwd_grad_enabled(torch.is_grad_enabled())
+        return found
+
+
+_SWITCHES = torch.autograd.grad_mode.__file__
 
 
 def warn(message: str) -> None:

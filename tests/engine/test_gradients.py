@@ -546,15 +546,27 @@ def test_wrong_argument_is_named(path: str, wrong: str) -> None:
         gradients(given["f"], given["heads"], given["x"], path=given["path"])
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if path != "jvp"])
+@every_path
 def test_f_without_a_graph_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"`f` .*cut off from `x`"):
         gradients(torch.no_grad()(torch.sin), [torch.sum], vector(), path=path)
 
 
-def test_forward_mode_needs_no_graph() -> None:
-    found = gradients(torch.no_grad()(torch.sin), [torch.sum], vector(), path="jvp")
-    torch.testing.assert_close(found.gradients[0], vector().cos())
+@every_path
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_what_f_puts_under_no_grad_is_a_constant(path: str, create_graph: bool) -> None:
+    def f(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            largest = x.exp().amax()
+            with torch.enable_grad():
+                inner = x.square()
+        return x.exp() / largest + inner
+
+    if path == "torchjd" and create_graph:
+        return
+    x = vector()
+    found = gradients(f, [torch.sum], x, path=path, create_graph=create_graph)
+    torch.testing.assert_close(found.gradients[0], x.exp() / x.exp().amax() + 2 * x)
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path != "torchjd"])  # gives zeros

@@ -1,5 +1,6 @@
 """Gradients that are differentiated again, and the product of a Hessian with a vector."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -254,6 +255,42 @@ def test_hvp_where_gradients_are_off(mode: Callable[[], Any]) -> None:
     with mode():
         found = hvp(lambda x: (x**3).sum(), vector(3), torch.ones(3))
     torch.testing.assert_close(found, 6 * vector(3))
+
+
+def test_hvp_takes_what_f_puts_under_no_grad_as_a_constant() -> None:
+    def f(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            scale = x.sum()
+        return (x**3).sum() * scale
+
+    found = hvp(f, vector(3), torch.ones(3))
+    torch.testing.assert_close(found, 6 * vector(3) * vector(3).sum())
+
+
+def test_forward_mode_in_several_threads() -> None:
+    x = vector(20)
+    found: list[Tensor] = []
+    errors: list[Exception] = []
+
+    def f(x: Tensor) -> Tensor:
+        for _ in range(20):
+            x = x.sin()
+        return x.sum()
+
+    def run() -> None:
+        try:
+            for _ in range(5):
+                gradients(f, [torch.exp], x, path="jvp")
+                found.append(hvp(f, x, x))
+        except RuntimeError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and all(torch.equal(each, found[0]) for each in found)
 
 
 def test_hvp_in_x_s_dtype_and_of_parts_that_are_not_used() -> None:
