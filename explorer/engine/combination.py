@@ -26,6 +26,11 @@ Products = list[list[Tensor] | None]
 # Looking for directions may take so many seconds, or this part of what they could save.
 _CHEAP, _WORTH = 1e-3, 0.25
 
+_COMPILED = (
+    "`f` is compiled, and vmap and forward mode go through few compiled functions: neither was "
+    "tried."
+)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -140,14 +145,13 @@ class Combination:
             sizes = replace(sizes, rank=most)
         costs = replace(costs, rows=0.0)  # spent by now, whatever is chosen
         sizes_of = self._memory(sizes)
+        notes: tuple[str, ...] = ()
         if self._graph.compiled:
             del sizes_of["batched_vjp"]
-            self._notes.append(
-                "`f` is compiled, and vmap goes through few compiled functions: no batch was tried."
-            )
-        if self._columns is None or not forward_mode:
+            notes = (_COMPILED,)
+        if self._columns is None or not forward_mode or self._graph.compiled:
             del sizes_of["jvp"]
-        return choose(sizes, costs, candidates=sizes_of, memory_limit=limit), basis
+        return choose(sizes, costs, candidates=sizes_of, memory_limit=limit, notes=notes), basis
 
     def _directions(self) -> Tensor | None:
         """A basis of the cotangents that is smaller than they are many.

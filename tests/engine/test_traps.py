@@ -238,6 +238,9 @@ def test_compiled_f(path: str) -> None:
     torch.testing.assert_close(found.gradients, exact.gradients)
     if path == "auto":
         assert noted(found, "`f` is compiled")
+        told = plan(compiled, heads, x)
+        assert told.notes == found.plan.notes
+        assert {"batched_vjp", "jvp"}.isdisjoint(told.seconds)
 
 
 # vmap and forward mode that cannot.
@@ -300,6 +303,14 @@ def test_auto_takes_a_batch_where_that_works(monkeypatch: pytest.MonkeyPatch) ->
     exact = gradients(torch.exp, heads, vector(9), path="retain_graph")
     torch.testing.assert_close(found.gradients[:3], exact.gradients)
     assert found.plan.path == "batched_vjp" and found.passes.backward == 3  # the rank, not 4
+
+
+def test_auto_takes_a_y_with_a_constant_by_forward_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("explorer.engine.combination.choose", prefer("jvp"))
+    heads: Heads = [lambda y: (y[0] * y[1]).sum(), lambda y: y[0].prod()]
+    found = gradients(lambda x: (x.square(), torch.ones(4)), heads, vector())
+    assert found.plan.path == "jvp" and not found.plan.notes
+    torch.testing.assert_close(found.gradients[0], 2 * vector())
 
 
 def test_path_jvp_needs_forward_mode() -> None:
