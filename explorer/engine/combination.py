@@ -81,6 +81,7 @@ class Combination:
         self._sizes = Sizes(len(cotangents), graph.layout.size, real_size(graph.inputs))
         self._notes: list[str] = []
         self._together = False  # whether a batch was sent
+        self._looked = False  # whether directions were looked for
 
     @cached_property
     def _scaled(self) -> rank.Scaled:
@@ -117,7 +118,9 @@ class Combination:
         if path == "auto" and taken != "reuse":  # a batch may have failed, or paid after all
             taken = "batched_vjp" if self._together else "low_rank_vjp"
         if path in ("auto", "low_rank_vjp"):
-            sizes = Sizes(sizes.heads, sizes.outputs, sizes.inputs, sent)
+            # As many as there are heads: that is their rank only if it was looked for.
+            known = self._looked or sent < sizes.heads
+            sizes = replace(sizes, rank=sent if known else None)
         passes = Passes(0 if self._forward is None else 1, sent)
         notes = (*plan.notes, *self._notes)
         return products, linear, Plan(taken, sizes, passes, plan.seconds, notes)
@@ -161,6 +164,7 @@ class Combination:
         """
         if self._options.create_graph:
             return None
+        self._looked = True
         coarse = max(torch.finfo(each.dtype).eps for each in self._graph.outputs)
         scaled = self._scaled
         every = len(scaled.regular) == len(scaled.unit)  # then there is nothing to leave out

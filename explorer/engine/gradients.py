@@ -55,7 +55,7 @@ from explorer.engine.trunk import (
 from explorer.fields import shown, suggestion
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # tensors have no single truth to be compared by
 class Gradients:
     """The heads' values and gradients, in the order of the heads.
 
@@ -78,7 +78,7 @@ class Gradients:
     head_gradients: tuple[dict[str, Tensor], ...]
     plan: Plan
     passes: Passes
-    _source: _Source = field(repr=False, compare=False)
+    _source: _Source = field(repr=False)
 
     @property
     def jacobian(self) -> Tensor | None:
@@ -155,7 +155,8 @@ def gradients(
             `memory_limit` allows.
         memory_limit: bytes that `auto` may take beside the graph of f; by default no limit.
         head_parameters: for each head a module, a dict of tensors by name, or None: what else it
-            is differentiated by, in the same pass. A head that is a module needs none given.
+            is differentiated by, in the same pass. A head that is a module needs none given. What
+            f holds of the same tensors counts on the naive paths alone, which do not cut the graph.
 
     Raises:
         TypeError: something in `x`, y or a head's value is of the wrong type; `heads` is no list;
@@ -218,7 +219,8 @@ def pullback(
         path: `retain_graph`, `reuse`, `batched_vjp`, `low_rank_vjp` or `auto`: the others call f.
         retain_graph: whether the graph between features and inputs is to stay. By default it is
             freed, as by `torch.autograd.grad`, unless a batch was sent.
-        create_graph, chunk_size, memory_limit, head_parameters: as for `gradients`.
+        memory_limit: with one, `auto` sends no batch: what that would take is not known here.
+        create_graph, chunk_size, head_parameters: as for `gradients`.
 
     Raises:
         TypeError, ValueError: as `gradients` does; and where no loss depends on the features, or
@@ -275,17 +277,22 @@ def plan(
 def jacobian(f: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """dy/dx of shape `(*y.shape, *x.shape)` for y = f(x), one backward pass an entry of y.
 
-    Raises as `gradients` does for f, x and y.
+    Raises as `gradients` does for f, x and y; TypeError where x or y is not one tensor, or y is
+    complex.
     """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"`x` is a {type(x).__name__}. Give one torch.Tensor.")
     with torch.inference_mode(False), torch.enable_grad():
         inputs = Inputs.of(x, "x")
         own = cut(inputs.tensors, False)
         counter = Counter()
         y = SlowFunction(f, inputs, counter)(own)
+        if len(y.leaves) > 1 or y.tensors[0].is_complex():
+            what = "several tensors" if len(y.leaves) > 1 else "a complex tensor"
+            raise TypeError(f"`f` returned {what}. Return one real tensor.")
         graph = Graph(y.tensors, own, counter)
-        nothing = torch.zeros(1, graph.layout.size, dtype=graph.layout.dtype)
-        cotangents = nothing.to(graph.layout.device)
-        _, linear, _ = Combination(graph, cotangents, Options("reuse")).run()
+        nothing = graph.layout.rows([[None]])
+        _, linear, _ = Combination(graph, nothing, Options("reuse")).run()
         assert linear.rows is not None  # that is what `reuse` takes
         return linear.rows[0].reshape((*y.tensors[0].shape, *x.shape))
 
@@ -342,6 +349,7 @@ class _Source:
         products: Iterator[list[Tensor] | None],
         plan: Plan,
         before: Gradients | None = None,
+        passed: Passes | None = None,
     ) -> Gradients:
         """The result of these heads, behind those of another one."""
         found = [
@@ -363,7 +371,7 @@ class _Source:
             (*(before.gradients if before else ()), *found),
             (*(before.head_gradients if before else ()), *(each.parameters for each in passes)),
             plan,
-            self.counter.passes,
+            passed or self.counter.passes,
             self,
         )
 
@@ -374,11 +382,14 @@ class _Source:
     def added(self, result: Gradients, heads: Sequence[Any]) -> Gradients:
         with torch.inference_mode(False), torch.enable_grad():
             linear = self._known()
+            already = self.counter.backward
             passes = self.further(heads, len(result.values) + 1)
             dependent = [each.cotangents for each in passes if each.depends_on_y]
             rows = linear.layout.rows(dependent)
             products = split(linear.further(rows, self._missing)) if dependent else []
-            return self.assembled(passes, iter(products), result.plan, result)
+            backward = result.passes.backward + self.counter.backward - already
+            passed = replace(result.passes, backward=backward)
+            return self.assembled(passes, iter(products), result.plan, result, passed)
 
     def further(self, heads: Sequence[Any], first: int) -> list[HeadPass]:
         """Further heads, numbered from `first`, each differentiated alone."""

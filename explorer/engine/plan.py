@@ -200,7 +200,8 @@ class Plan:
         heads = _several(self.sizes.heads, "head depends", "heads depend")
         directions = self.sizes.directions
         if directions == self.sizes.heads:
-            return "one a head, none of which follows from the others"
+            known = directions > 1 and self.sizes.rank is not None
+            return "one a head" + (", none of which follows from the others" if known else "")
         only = "one direction" if directions == 1 else f"{directions} directions"
         return f"the {heads} on y through {only} only"
 

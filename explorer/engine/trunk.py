@@ -465,8 +465,10 @@ class Graph:
         Those of an f that only moves its input are the cotangent itself, those of a sum one and
         the same tensor; and what a function written in Python gives may be anything.
         """
+        if self.create_graph:
+            return False
         places = [each.untyped_storage().data_ptr() for each in (*found, cotangent)]
-        if self.create_graph or len(set(places)) < len(places):
+        if len(set(places)) < len(places):
             return False
         if not all(each.is_contiguous() for each in found):  # one number may stand for many
             return False

@@ -365,6 +365,22 @@ def test_jacobian_is_the_one_of_torch(x_shape: tuple[int, ...], y_shape: tuple[i
     torch.testing.assert_close(found, expected)
 
 
+def test_jacobian_names_what_it_cannot_take() -> None:
+    with pytest.raises(TypeError, match=r"`f` returned several tensors\."):
+        jacobian(lambda x: (x, x), vector())  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match=r"`f` returned a complex tensor\."):
+        jacobian(lambda x: x * 1j, vector())
+    with pytest.raises(TypeError, match=r"`x` is a dict\."):
+        jacobian(torch.sin, {"a": vector()})  # type: ignore[arg-type]
+
+
+def test_jacobian_under_another_default_device() -> None:
+    x = vector()
+    with torch.device("meta"):
+        found = jacobian(torch.sin, x)
+    torch.testing.assert_close(found, vector().cos().diag())
+
+
 # x and its surroundings.
 
 
@@ -591,6 +607,18 @@ def test_what_f_or_a_head_raises_is_passed_on(path: str, where: str) -> None:
     with pytest.raises(Unplanned) as caught:
         gradients(f, [head], vector(), path=path)
     assert caught.value is error
+
+
+def test_results_can_be_compared_and_be_keys() -> None:
+    one, other = (gradients(torch.sin, [torch.sum], vector()) for _ in range(2))
+    assert one != other and one == one and len({one, other}) == 2
+
+
+def test_each_result_counts_the_passes_of_its_own_heads() -> None:
+    result = gradients(torch.sin, [lambda y: y[0]], vector())
+    first, second = result.add(lambda y: y[1]), result.add(lambda y: y[2])
+    assert first.passes == second.passes == explorer.Passes(forward=1, backward=2)
+    assert second.add(lambda y: y[3]).passes.backward == 3
 
 
 def test_a_result_says_what_it_is() -> None:

@@ -257,6 +257,22 @@ def test_hvp_where_gradients_are_off(mode: Callable[[], Any]) -> None:
     torch.testing.assert_close(found, 6 * vector(3))
 
 
+@pytest.mark.parametrize("path", ["low_rank_vjp", "auto"])
+def test_dependence_that_is_not_looked_for_is_not_denied(path: str) -> None:
+    heads = [torch.sum, lambda y: 2 * y.sum()]
+    found = gradients(torch.sin, heads, vector(3), path=path, create_graph=True)
+    assert "none of which" not in found.plan.sentence and found.plan.sizes.rank is None
+
+
+@every_path
+def test_torch_func_goes_through_gradients(path: str) -> None:
+    def first(x: Tensor) -> Tensor:
+        heads = [torch.sum, lambda y: (y**2).sum()]
+        return gradients(lambda x: x**3, heads, x, path=path, create_graph=True).gradients[1].sum()
+
+    torch.testing.assert_close(torch.func.grad(first)(vector(3)), 30 * vector(3) ** 4)
+
+
 def test_hvp_takes_what_f_puts_under_no_grad_as_a_constant() -> None:
     def f(x: Tensor) -> Tensor:
         with torch.no_grad():

@@ -215,6 +215,18 @@ SENTENCES: dict[str, tuple[str, Sizes, Passes, str]] = {
         Passes(1, 3),
         "3 backward passes: one a head, none of which follows from the others.",
     ),
+    "low_rank_vjp unknown": (
+        "low_rank_vjp",
+        Sizes(3, 99, 2),
+        Passes(1, 3),
+        "3 backward passes: one a head.",
+    ),
+    "low_rank_vjp one head": (
+        "low_rank_vjp",
+        Sizes(1, 99, 2, 1),
+        Passes(1, 1),
+        "1 backward pass: one a head.",
+    ),
     "batched_vjp": (
         "batched_vjp",
         Sizes(3, 99, 2),
