@@ -424,7 +424,9 @@ class Graph:
         return list(found)
 
     def _found(self, cotangents: Sequence[Tensor], keep: bool) -> list[Tensor]:
-        with without_autocast(self.outputs[0].device.type), restored_grad(self.outputs):
+        device = self.outputs[0].device.type
+        hooked = [*self.outputs, *self.inputs]
+        with without_autocast(device), restored_grad(self.outputs), unhooked(hooked):
             try:
                 found = torch.autograd.grad(
                     self.outputs,
@@ -484,6 +486,29 @@ class Graph:
                     seen.add(node)
                     waiting.append(node)
         return seen
+
+
+@contextmanager
+def unhooked(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """A block in which the hooks of these tensors are not called: they are for whole gradients,
+    not for what these are combined of."""
+    hooks = [each._backward_hooks for each in tensors if each._backward_hooks]
+    kept = [dict(each) for each in hooks]
+    for each in hooks:
+        each.clear()
+    try:
+        yield
+    finally:
+        for each, before in zip(hooks, kept, strict=True):
+            each.update(before)
+
+
+def hooked(tensor: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient as the tensor's hooks change it."""
+    for hook in (tensor._backward_hooks or {}).values():
+        changed = hook(gradient)
+        gradient = gradient if changed is None else changed
+    return gradient
 
 
 def require_alive(error: RuntimeError, name: str) -> None:
