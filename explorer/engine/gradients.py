@@ -49,8 +49,10 @@ from explorer.engine.trunk import (
     Graph,
     Outputs,
     SlowFunction,
+    hooked,
     require_alive,
     restored_grad,
+    unhooked,
 )
 from explorer.fields import shown, suggestion
 
@@ -201,7 +203,8 @@ def pullback(
 ) -> Gradients:
     """The gradient of every loss by the inputs, on a graph that is there already.
 
-    For training loops: the same result as that of `gradients`, with no call of f.
+    For training loops: the same result as that of `gradients`, with no call of f. Hooks of the
+    features and inputs are called once for each loss, with its whole gradient there.
 
         >>> trunk, heads = torch.nn.Linear(3, 2), [torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)]
         >>> features = trunk(torch.ones(5, 3))
@@ -355,7 +358,7 @@ class _Source:
         found = [
             self.inputs.build(
                 [
-                    _sum(tensor, *parts)
+                    self.finished(tensor, _sum(tensor, *parts))
                     for tensor, *parts in zip(
                         self.inputs.tensors,
                         (next(products, None) if each.depends_on_y else None) or self._nothing,
@@ -390,6 +393,10 @@ class _Source:
             backward = result.passes.backward + self.counter.backward - already
             passed = replace(result.passes, backward=backward)
             return self.assembled(passes, iter(products), result.plan, result, passed)
+
+    def finished(self, tensor: Tensor, gradient: Tensor) -> Tensor:
+        """A whole gradient by one tensor of x, as it is handed out."""
+        return gradient
 
     def further(self, heads: Sequence[Any], first: int) -> list[HeadPass]:
         """Further heads, numbered from `first`, each differentiated alone."""
@@ -544,7 +551,7 @@ class _OfGraph(_Source):
         passes = []
         for number, (z, named_tensors) in enumerate(zip(losses, parameters, strict=True), start=1):
             retain = options.retain_graph or number < len(losses)
-            with counted(y.tensors, self.counter), alive("losses"):
+            with counted(y.tensors, self.counter), alive("losses"), unhooked(x):
                 passes.append(
                     differentiated(
                         z, (), x, named_tensors, len(x), options.create_graph, retain or None
@@ -565,7 +572,7 @@ class _OfGraph(_Source):
         places = sorted(first.values())
         passes = []
         # Held with no direct term too: a feature may be computed from another one.
-        with held(y.tensors), alive("losses"):
+        with held(y.tensors), alive("losses"), unhooked(x):
             for z, named_tensors in zip(losses, parameters, strict=True):
                 # Kept: losses may share more than the features, and be used for more than this.
                 found = differentiated(
@@ -581,6 +588,9 @@ class _OfGraph(_Source):
                 cotangents = [by_place.get(place) for place in range(len(y.tensors))]
                 passes.append(replace(found, cotangents=cotangents))
         return passes
+
+    def finished(self, tensor: Tensor, gradient: Tensor) -> Tensor:
+        return hooked(tensor, gradient)
 
     def further(self, heads: Sequence[Any], first: int) -> list[HeadPass]:
         losses = [scalar(z, f"loss {number}") for number, z in enumerate(heads, start=first)]

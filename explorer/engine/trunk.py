@@ -95,6 +95,7 @@ class SlowFunction:
         self._repetition = _Repetition(f, inputs)
         self._first: list[Tensor] | None = None
         self._places: list[int] | None = None  # of y's tensors, where a graph has told
+        self._switches = True  # whether f may enter no_grad(), as far as forward mode has told
         self._told = False  # whether it was said that f keeps state
         self.seconds = 0.0
         """Wall seconds of the last call."""
@@ -123,8 +124,10 @@ class SlowFunction:
         duals = list(own) if create_graph else [each.detach() for each in own]
         with dual_level():
             duals[index] = _make_dual(duals[index], tangent)
-            with heeding_no_grad():
+            with heeding_no_grad() if self._switches else nullcontext() as heeding:
                 y, leaves, spec = self._call(duals)
+            # It slows every operation, and f does the same each time.
+            self._switches = heeding is not None and heeding.needed
             self._counter.forward_mode += 1
             places = [
                 place
@@ -206,13 +209,15 @@ _LEVEL = threading.RLock()  # f may ask for another level: torch says in its wor
 
 
 @contextmanager
-def heeding_no_grad() -> Iterator[None]:
+def heeding_no_grad() -> Iterator[_HeedingNoGrad]:
     """A block in which `torch.no_grad()` stops tangents too, as it does cotangents."""
-    with forward_ad._set_fwd_grad_enabled(True), _HeedingNoGrad():
-        yield
+    with forward_ad._set_fwd_grad_enabled(True), _HeedingNoGrad() as heeding:
+        yield heeding
 
 
 class _HeedingNoGrad(TorchFunctionMode):
+    needed = False
+
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
@@ -220,6 +225,7 @@ class _HeedingNoGrad(TorchFunctionMode):
         # By no_grad() and its like, not by what surrounds the kernels of a compiled function.
         if func is torch._C._set_grad_enabled and sys._getframe(1).f_code.co_filename == _SWITCHES:
             torch._C._set_fwd_grad_enabled(torch.is_grad_enabled())
+            self.needed = True
         return found
 
 
@@ -424,7 +430,9 @@ class Graph:
         return list(found)
 
     def _found(self, cotangents: Sequence[Tensor], keep: bool) -> list[Tensor]:
-        with without_autocast(self.outputs[0].device.type), restored_grad(self.outputs):
+        device = self.outputs[0].device.type
+        hooked = [*self.outputs, *self.inputs]
+        with without_autocast(device), restored_grad(self.outputs), unhooked(hooked):
             try:
                 found = torch.autograd.grad(
                     self.outputs,
@@ -484,6 +492,29 @@ class Graph:
                     seen.add(node)
                     waiting.append(node)
         return seen
+
+
+@contextmanager
+def unhooked(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """A block in which the hooks of these tensors are not called: they are for whole gradients,
+    not for what these are combined of."""
+    hooks = [each._backward_hooks for each in tensors if each._backward_hooks]
+    kept = [dict(each) for each in hooks]
+    for each in hooks:
+        each.clear()
+    try:
+        yield
+    finally:
+        for each, before in zip(hooks, kept, strict=True):
+            each.update(before)
+
+
+def hooked(tensor: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient as the tensor's hooks change it."""
+    for hook in (tensor._backward_hooks or {}).values():
+        changed = hook(gradient)
+        gradient = gradient if changed is None else changed
+    return gradient
 
 
 def require_alive(error: RuntimeError, name: str) -> None:

@@ -495,3 +495,31 @@ def test_wrong_argument_is_named(wrong: str) -> None:
     call, kind, message = WRONG[wrong]
     with pytest.raises(kind, match=message):
         call(*graph())
+
+
+# Hooks.
+
+
+@every_path
+def test_hooks_of_features_and_inputs_see_each_whole_gradient_once(path: str) -> None:
+    """They need not be linear, as one that clips is not."""
+
+    def losses(x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        y = (x * 2).sin()
+        y.register_hook(lambda gradient: 2 * gradient.clamp(-1, 1))
+        return y, [y.sum() + (x**3).sum(), (3 * y**2).sum(), 5 * y.prod()]
+
+    x = vector(4).requires_grad_()
+    seen: list[Tensor] = []
+    x.register_hook(lambda gradient: seen.append(gradient) or gradient.clamp(-0.5, 0.5))
+    y, zs = losses(x)
+    expected = separately(zs, [x])
+    before = len(seen)
+    y, zs = losses(x)
+    found = pullback(zs, y, x, path=path, retain_graph=True)
+    agree(found, expected)
+    assert len(seen) - before == 3
+    if path in CUT:
+        agree(found.add(zs[1]), [*expected, expected[1]])
+    y.sum().backward()  # the hooks are there again
+    assert len(seen) - before == (5 if path in CUT else 4)
