@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Literal
 
 import torch
@@ -27,6 +28,7 @@ from explorer.engine.linear import chain
 from explorer.engine.plan import (
     NAIVE,
     PATHS,
+    PEER,
     Costs,
     Passes,
     Plan,
@@ -192,6 +194,8 @@ class _Run:
                 )
                 continue
             yield Progress(f"warming up {name}", self._remaining())
+            if name == PEER:
+                import_module("torchjd.autojac")  # for seconds, which are no run's
             with memory.peak(self.experiment.device) as peak, saved_bytes() as saved:
                 path.first, path.found = timed(self._execution(name))
             path.saved = saved.size

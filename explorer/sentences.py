@@ -171,7 +171,8 @@ def summary(result: Result) -> str:
 
 def _nothing_timed(result: Result) -> str:
     if result.status == "running":
-        return f"No path is timed yet: {units.listed(list(result.paths))} are under way."
+        are = "is" if len(result.paths) == 1 else "are"
+        return f"No path is timed yet: {units.listed(list(result.paths))} {are} under way."
     if result.status == "cancelled":
         return "The run was cancelled before any path was timed."
     return f"No path was run: {', and '.join(_unfinished(result))}."
@@ -266,10 +267,23 @@ def _unranked(result: Result) -> str:
 def _advice(result: Result) -> str:
     """What to do about wrong gradients."""
     experiment = result.experiment
+    if spoilers := _spoilers(result):
+        return f"choose the heads without {units.listed(spoilers)}"
     if experiment.dtype != "float64":
         return "use float64" + (" on the CPU" if lacking("float64", experiment.device) else "")
     ranked = _ranked(result)
     return f"take those of {units.listed(list(ranked))}" if ranked else "choose a smaller size"
+
+
+def _spoilers(result: Result) -> list[str]:
+    """The heads that are left out and make the gradients of the others wrong, if nothing else is:
+    the peer sends all heads back at once, and NaN times zero is NaN."""
+    if wrong_paths(result) != {PEER}:
+        return []
+    found = [head.gradient[PEER] for head in _counted(result) if PEER in head.gradient]
+    if any(map(_finite, found)):
+        return []
+    return [name for name, head in result.heads.items() if head.domain]
 
 
 def _counted(result: Result) -> list[HeadResult]:
@@ -406,20 +420,46 @@ def scaling(result: Result, along: Along) -> list[str]:
     """
     seen = result.scaling[along]
     found, counted = seen.break_even, ALONG[along]
-    if found is None:
+    throughout = _faster_throughout(seen)
+    if found is None and not throughout:
         turn = "no break-even with a naive path is predicted"
+    elif found is None:
+        turn = ""
     else:
         where = f"from {found.count} on" if found.side == "from" else f"up to {found.count}"
         turn = f"{where}, {found.path} is predicted to be faster than {found.reference}"
-    said = [f"By the number of {counted}: {turn}."]
-    ended: dict[str, list[str]] = {}
+    said = [f"By the number of {counted}: {'; '.join(filter(None, (turn, throughout)))}."]
+    ended: dict[tuple[str, str], list[str]] = {}
     for name, path in seen.paths.items():
         if path.ended:
-            ended.setdefault(path.ended, []).append(name)
-    for why, names in ended.items():
+            what = "continued" if path.measured else "measured"
+            ended.setdefault((what, path.ended), []).append(name)
+    for (what, why), names in ended.items():
         were = "was" if len(names) == 1 else "were"
-        said.append(f"{units.listed(names)} {were} not continued: {why}.")
+        said.append(f"{units.listed(names)} {were} not {what}: {why}.")
     return said
+
+
+def _faster_throughout(scaling: Scaling) -> str:
+    """The clause on the paths that are predicted to beat the naive one at every count."""
+    reference = next((name for name in NAIVE if name in scaling.paths), None)
+    if reference is None:
+        return ""
+    naive = scaling.paths[reference].predicted
+    names = [
+        name
+        for name, path in scaling.paths.items()
+        if name not in (*NAIVE, PEER)
+        # By more than rounding, as in the break-even.
+        and all(
+            own.seconds < other.seconds * (1 - 1e-9)
+            for own, other in zip(path.predicted, naive, strict=True)
+        )
+    ]
+    if not names:
+        return ""
+    are = "is" if len(names) == 1 else "are"
+    return f"{units.listed(names)} {are} predicted to be faster than {reference} throughout"
 
 
 # The verdict on a head.
@@ -437,7 +477,7 @@ def verdict(result: Result, head_name: str) -> str:
     if head.domain:
         return head.domain
     if not head.gradient:
-        return "no path has given its gradient yet."
+        return f"no path has given its gradient{' yet' if result.status == 'running' else ''}."
     limit = tolerance(result.experiment.dtype)
     pending = result.status == "running" and bool(set(NAIVE) & set(result.paths))
     broken = [path for path, numbers in head.gradient.items() if not _finite(numbers)]
@@ -452,6 +492,12 @@ def verdict(result: Result, head_name: str) -> str:
     text = f"{'; '.join(clauses)}."
     if any(_is_wrong(head, path, limit) for path in head.gradient):
         why = result.experiment.described.inaccuracy
+        if spoilers := _spoilers(result):
+            are, spoil = ("is", "spoils") if len(spoilers) == 1 else ("are", "spoil")
+            why = (
+                f"{PEER} takes all heads together, and {units.listed(spoilers)}, which {are} not "
+                f"finite here, {spoil} the others"
+            )
         text += f" Why: {why}. What to do: {_advice(result)}."
     return text
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -562,6 +563,19 @@ def test_rank_is_known_once_a_path_has_found_it() -> None:
         if isinstance(each, Result)
     ]
     assert results[-1].paths["low_rank_vjp"].backward_passes == 1
+
+
+def test_import_of_the_peer_is_no_run_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = []
+
+    def noted(*arguments: Any, path: str, **options: Any) -> Any:
+        imported.append("torchjd.autojac" in sys.modules)
+        return gradients(*arguments, path=path, **options)
+
+    monkeypatch.delitem(sys.modules, "torchjd.autojac", raising=False)
+    monkeypatch.setattr("explorer.execute.gradients", noted)
+    run(paths="torchjd")
+    assert all(imported)
 
 
 def test_path_whose_package_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,18 @@ import pytest
 from explorer import sentences
 from explorer.experiment import Experiment
 from explorer.result import JacobianResult
-from tests.results import NOTHING_YET, good, head, inaccurate, real, result, scaled, timed, untimed
+from tests.results import (
+    NOTHING_YET,
+    good,
+    head,
+    inaccurate,
+    real,
+    result,
+    scaled,
+    scanned,
+    timed,
+    untimed,
+)
 
 RIGHT = head({"recompute": 0.0, "reuse": 2e-12}, {"recompute": 3e-13, "reuse": 4e-13})
 ALONE = head({"reuse": None}, {"reuse": 4e-13})
@@ -237,6 +248,10 @@ def test_before_any_time_is_known() -> None:
     seen = result(paths, {"square": empty}, status="running", jacobian=NOTHING_YET)
     assert sentences.summary(seen) == ("No path is timed yet: recompute and reuse are under way.")
     assert sentences.verdict(seen, "square") == "no path has given its gradient yet."
+    alone = result({"reuse": untimed("running")}, {"square": head({}, {})}, status="running")
+    assert sentences.summary(alone) == "No path is timed yet: reuse is under way."
+    unfinished = result({"reuse": untimed("predicted")}, {"square": head({}, {})})
+    assert sentences.verdict(unfinished, "square") == "no path has given its gradient."
     cancelled = seen.model_copy(update={"status": "cancelled"})
     assert sentences.summary(cancelled) == "The run was cancelled before any path was timed."
 
@@ -450,3 +465,45 @@ def test_a_scaling_says_its_break_even_and_who_was_not_continued() -> None:
         "By the number of heads K: no break-even with a naive path is predicted.",
         "retain_graph, reuse and auto were not continued: why.",
     ]
+
+
+def test_a_scaling_tells_a_path_that_was_never_measured() -> None:
+    seen = scaled()
+    scaling = seen.scaling["heads"]
+    paths = {**scaling.paths, "reuse": scanned(lambda count: 1, measured=0, ended="why")}
+    changed = seen.model_copy(
+        update={"scaling": {"heads": scaling.model_copy(update={"paths": paths})}}
+    )
+    assert sentences.scaling(changed, "heads")[-1] == "reuse was not measured: why."
+
+
+def test_a_scaling_names_the_paths_that_are_faster_throughout() -> None:
+    seen = scaled()
+    scaling = seen.scaling["heads"]
+    paths = {**scaling.paths, "low_rank_vjp": scanned(lambda count: 0.5)}
+    changed = scaling.model_copy(update={"paths": paths})
+    both = seen.model_copy(update={"scaling": {"heads": changed}})
+    clause = "low_rank_vjp is predicted to be faster than retain_graph throughout."
+    assert sentences.scaling(both, "heads")[0] == (
+        "By the number of heads K: from 2 on, reuse is predicted to be faster than retain_graph; "
+        + clause
+    )
+    alone = changed.model_copy(update={"break_even": None})
+    only = seen.model_copy(update={"scaling": {"heads": alone}})
+    assert sentences.scaling(only, "heads")[0] == f"By the number of heads K: {clause}"
+
+
+def test_a_head_that_is_left_out_spoils_the_peers_others() -> None:
+    paths = {name: timed(1.0, 1.0, backward=2) for name in ("recompute", "torchjd")}
+    square = head(
+        {"recompute": 0.0, "torchjd": math.nan},
+        {"recompute": 0.0, "torchjd": math.nan},
+        gradient={"recompute": (2.0,), "torchjd": (math.nan,)},
+    )
+    sqrt = head({"recompute": None}, {"recompute": None}, domain="outside", value=math.nan)
+    seen = result(paths, {"square": square, "sqrt": sqrt})
+    assert sentences.verdict(seen, "square").endswith(
+        "Why: torchjd takes all heads together, and sqrt, which is not finite here, spoils the "
+        "others. What to do: choose the heads without sqrt."
+    )
+    assert "and is not ranked: choose the heads without sqrt;" in sentences.summary(seen)
