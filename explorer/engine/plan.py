@@ -180,12 +180,14 @@ class Plan:
             "reuse": f"y has {_several(sizes.outputs, 'entry', 'entries')}, "
             "and one pass gives the row of dy/dx for each",
             "low_rank_vjp": self._directions(),
-            "batched_vjp": "the cotangents of all heads go back together",
+            "batched_vjp": "the cotangents of all heads go back together"
+            if passes.backward == sizes.heads
+            else self._directions(),
             "torchjd": "one a head, by torchjd",
         }
         if self.path == "jvp":
             forward = _several(passes.forward_mode, "forward-mode pass", "forward-mode passes")
-            others = _several(min(sizes.heads, sizes.outputs), "backward pass", "backward passes")
+            others = _several(sizes.directions, "backward pass", "backward passes")
             entries = _several(sizes.inputs, "entry", "entries")
             return (
                 f"{forward} instead of {others}: x has {entries}, "
@@ -193,7 +195,6 @@ class Plan:
             )
         if self.path == "batched_vjp":
             backward += " in one batch"
-            naive = ""
         return f"{backward}{naive}: {why[self.path]}."
 
     def _directions(self) -> str:

@@ -233,6 +233,13 @@ SENTENCES: dict[str, tuple[str, Sizes, Passes, str]] = {
         Passes(1, 3),
         "3 backward passes in one batch: the cotangents of all heads go back together.",
     ),
+    "batched_vjp of the directions": (
+        "batched_vjp",
+        Sizes(9, 99, 2, 3),
+        Passes(1, 3),
+        "3 backward passes in one batch instead of 9: the 9 heads depend on y through 3 directions "
+        "only.",
+    ),
     "batched_vjp one": (
         "batched_vjp",
         Sizes(1, 99, 2),
