@@ -24,7 +24,7 @@ PATHS: dict[str, str] = {
     "batched_vjp": "the cotangents of all heads in one vectorized backward",
     "low_rank_vjp": "a backward for each independent direction of the cotangents",
     "jvp": "dy/dx by columns, a forward-mode pass for each entry of x, then the chain rule",
-    "auto": "whichever of these four is predicted to take the least time",
+    "auto": "whichever of the four before it is predicted to take the least time",
     "torchjd": "the peer library torchjd, a backward for every head",
 }
 """The paths by name, each with the words that say what it does."""
