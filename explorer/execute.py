@@ -39,7 +39,7 @@ from explorer.engine.plan import (
 from explorer.engine.saved import saved_bytes
 from explorer.events import Progress
 from explorer.experiment import Along, Experiment, InvalidExperiment, uninstalled
-from explorer.functions.description import Problem
+from explorer.functions.description import Cost, Problem
 from explorer.heads import HEADS, Head
 from explorer.jacobian import head_gradient, spectral_norm
 from explorer.measure import SLOW, statistics, timed
@@ -176,7 +176,7 @@ class _Run:
             seconds = min(seconds, again)
         cost = self.experiment.described.cost(self.experiment.setting)
         self._sizes = Sizes(len(self._heads), self._y.numel(), self._problem.x.numel())
-        self._costs = Costs.of(seconds, seconds * cost.backward_flops / cost.forward_flops)
+        self._costs = Costs.of(seconds, seconds * _ratio(cost))
         if self._problem.exact is not None:
             exact = self._problem.exact
             self._reference = "closed form"
@@ -526,6 +526,12 @@ def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor], exact: Te
     if exact.abs().max() > largest:
         return f"The gradient of {head.name} {overflows}; in float64 it is finite."
     return ""
+
+
+def _ratio(cost: Cost) -> float:
+    """The time of a backward pass over that of a forward one, as the estimate has it."""
+    forward = cost.forward.seconds
+    return cost.backward.seconds / forward if forward else 2.0  # as it is for most f
 
 
 def _environment(device: str) -> Environment:

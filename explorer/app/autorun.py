@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 from explorer import scan
-from explorer.engine.plan import Costs, Passes, Sizes, predicted_seconds
+from explorer.engine.plan import Costs, Sizes, predicted_seconds
 from explorer.experiment import Along, Experiment
-from explorer.functions.description import Cost, Setting
+from explorer.functions.description import CALL, RATE, Setting, Work
 from explorer.result import Result
 
-_RATE = 2e10  # floating-point operations a second, until a run here has told
-_PASS = 2e-4  # seconds of a pass that has next to nothing to compute, until a run has told
+_PASS = 2e-4  # seconds of a pass that has next to nothing to compute
 _START = 0.06  # seconds that any run takes
 _WARM_UPS = 2
-_LARGE = 1e8  # operations from which they and not the calls make up the time of a pass
 
 Kind = tuple[str, str, str]
 
 
 class Pace:
-    """What runs on this machine took, by function, dtype and device.
+    """What runs on this machine took over what was estimated, by function, dtype and device.
 
-    A pass takes a fixed time and one for its operations. Large runs teach the second, small
-    ones the first: taken for the other, each would be wrong by orders of magnitude.
+    A pass takes a fixed time and calls, and moves and multiplies numbers. Runs that mostly do the
+    second teach its pace, the others that of the first: taken for the other, each would be wrong
+    by orders of magnitude.
     """
 
     def __init__(self) -> None:
-        self._rates: dict[Kind, float] = {}
-        self._passes: dict[Kind, float] = {}
+        self._calls: dict[Kind, float] = {}
+        self._numbers: dict[Kind, float] = {}
 
     def learn(self, result: Result) -> None:
         """Takes the pace from the quickest run of each path that a finished run measured."""
         experiment = result.experiment
-        seconds = flops = passes = 0.0
+        cost = experiment.described.cost(experiment.setting)
+        seconds = calls = numbers = 0.0
         for path in result.paths.values():
             if path.seconds is not None:
                 seconds += path.seconds.minimum
-                counts = path.forward_passes, path.backward_passes, path.forward_mode_passes
-                flops += _flops(experiment.described.cost(experiment.setting), Passes(*counts))
-                passes += sum(counts)
-        if not passes:
+                # One in forward mode does the work of the two others.
+                for count, works in (
+                    (path.forward_passes, (cost.forward,)),
+                    (path.backward_passes, (cost.backward,)),
+                    (path.forward_mode_passes, (cost.forward, cost.backward)),
+                ):
+                    calls += count * sum(_calls(work) for work in works)
+                    numbers += count * sum(_numbers(work) for work in works)
+        if not calls:
             return
-        if flops / passes > _LARGE:
-            self._rates[_kind(experiment)] = flops / seconds
+        kind = _kind(experiment)
+        if numbers > calls:
+            self._numbers[kind] = _left(seconds, calls * self._calls.get(kind, 1.0)) / numbers
         else:
-            self._passes[_kind(experiment)] = seconds / passes
+            self._calls[kind] = _left(seconds, numbers * self._numbers.get(kind, 1.0)) / calls
 
     def seconds(self, experiment: Experiment) -> float:
         """Seconds to expect of a whole run: warm-ups, repeats, spectral norms and the scaling."""
@@ -52,17 +58,19 @@ class Pace:
         sizes = Sizes(len(experiment.heads), outputs, inputs)
         costs = self._costs(experiment, setting)
         once = sum(predicted_seconds(path, sizes, costs) for path in experiment.paths)
-        decomposition = 20.0 * outputs * inputs * min(outputs, inputs) / _RATE
+        decomposition = 20.0 * outputs * inputs * min(outputs, inputs) / RATE
         scaling = sum(self._scan(experiment, along) for along in experiment.scaling)
         whole = _START + (experiment.repeats + _WARM_UPS) * once + decomposition + scaling
         return whole if experiment.budget is None else min(whole, experiment.budget)
 
     def _costs(self, experiment: Experiment, setting: Setting) -> Costs:
         """Seconds of one pass of each kind; a head takes no time beside them."""
-        rate = self._rates.get(_kind(experiment), _RATE)
-        each = self._passes.get(_kind(experiment), _PASS)
-        cost = experiment.described.cost(setting)
-        return Costs.of(each + cost.forward_flops / rate, each + cost.backward_flops / rate)
+        kind, cost = _kind(experiment), experiment.described.cost(setting)
+        calls, numbers = self._calls.get(kind, 1.0), self._numbers.get(kind, 1.0)
+        forward, backward = (
+            calls * _calls(work) + numbers * _numbers(work) for work in (cost.forward, cost.backward)
+        )
+        return Costs.of(forward, backward)
 
     def _scan(self, experiment: Experiment, along: Along) -> float:
         return scan.seconds(
@@ -76,8 +84,15 @@ def _kind(experiment: Experiment) -> Kind:
     return experiment.function, experiment.dtype, experiment.device
 
 
-def _flops(cost: Cost, passes: Passes) -> float:
-    """Operations of the passes; one in forward mode has those of the other two."""
-    return (passes.forward + passes.forward_mode) * cost.forward_flops + (
-        passes.backward + passes.forward_mode
-    ) * cost.backward_flops
+def _left(seconds: float, other: float) -> float:
+    """What the smaller part leaves of a measured time, whatever that part was taken to be."""
+    return max(seconds - other, seconds / 10)
+
+
+def _calls(work: Work) -> float:
+    """Seconds of a pass, estimated, that do not depend on how large the numbers' arrays are."""
+    return _PASS + work.calls * CALL
+
+
+def _numbers(work: Work) -> float:
+    return work.seconds - work.calls * CALL

@@ -7,7 +7,7 @@ A description imports no torch, so that the page and the command line's help ope
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from explorer.fields import Field
@@ -40,23 +40,60 @@ class Exact:
 
 @dataclass(frozen=True)
 class Problem:
-    """A function built and ready to run: `f(x)` is y; `exact` is None where nothing is known."""
+    """A function built and ready to run: `f(x)` is y; `exact` is None where nothing is known.
+
+    x and y are one real tensor each, of the setting's dtype and on its device. `heads` has a
+    callable for each head that the function's description names; it takes y in any dtype and on
+    any device, and computes there.
+    """
 
     f: Callable[[Tensor], Tensor]
     x: Tensor
     exact: Exact | None = None
+    heads: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OwnHead:
+    """A head that only one function has, by its name and formula; `Problem.heads` has the rest."""
+
+    name: str
+    formula: str
+
+
+RATE = 5e10
+"""Floating-point operations a second in matrix products, of a modest CPU."""
+
+BANDWIDTH = 1e10
+"""Bytes a second that its memory gives and takes."""
+
+CALL = 4e-6
+"""Seconds of one operator of torch that has next to nothing to compute."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one pass does: operations in matrix products, bytes read and written apart from
+    those, and operators of torch called."""
+
+    flops: float = 0.0
+    moved_bytes: float = 0.0
+    calls: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """On a modest CPU, within a factor of about 3."""
+        return self.flops / RATE + self.moved_bytes / BANDWIDTH + self.calls * CALL
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one pass costs, estimated before anything runs.
+    """What a function costs, estimated before anything runs: `forward` and `backward` are one
+    pass each; `memory_bytes` is the peak of one forward and backward, above what is there. All
+    is 0 where nothing is known of f."""
 
-    `forward_flops` and `backward_flops` are floating-point operations of one forward and of one
-    backward pass; `memory_bytes` is the peak of one forward and backward, above what is there.
-    """
-
-    forward_flops: float
-    backward_flops: float
+    forward: Work
+    backward: Work
     memory_bytes: float
 
 
@@ -76,3 +113,6 @@ class Function:
     build: Callable[[Setting], Problem]
     inaccuracy: str
     """Why its gradients can be wrong in a low precision, for the sentence that says they are."""
+    default_heads: tuple[str, ...] = ("square", "sqrt")
+    """The heads that a page begins with: of the registry, or its own."""
+    heads: tuple[OwnHead, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting
+from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work
 
 
 def build(setting: Setting) -> Problem:
@@ -47,8 +47,8 @@ def cost(setting: Setting) -> Cost:
     product = 8.0 * n**3
     item = 16 if setting.dtype == "float64" else 8
     return Cost(
-        forward_flops=(5 + squarings) * product,
-        backward_flops=8 * (5 + squarings) * product,
+        forward=Work(flops=(5 + squarings) * product, calls=_CALLS),
+        backward=Work(flops=8 * (5 + squarings) * product, calls=2 * _CALLS),
         memory_bytes=_WORKSPACE + _BLOCK_MATRICES * (2 * n) ** 2 * item,
     )
 
@@ -56,6 +56,8 @@ def cost(setting: Setting) -> Cost:
 # Measured as the peak of one forward and backward at n = 200, 400 and 1000, in both dtypes.
 _BLOCK_MATRICES = 16.0
 _WORKSPACE = 50e6
+
+_CALLS = 40  # operators of one matrix exponential, about
 
 FUNCTION = Function(
     name="matrix_exp_trace",

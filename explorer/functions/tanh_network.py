@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Function, Problem, Setting
+from explorer.functions.description import Cost, Function, Problem, Setting, Work
 
 
 def outputs(setting: Setting) -> int:
@@ -47,14 +47,15 @@ def build(setting: Setting) -> Problem:
 
 
 def cost(setting: Setting) -> Cost:
-    """Two operations a weight in each direction; the weights themselves are the memory."""
+    """Two operations a weight in each direction; the weights are the memory, read once a pass."""
     weights = sum(rows * columns for rows, columns in shapes(setting))
     item = 8 if setting.dtype == "float64" else 4
     # The weights are drawn in float32 first, and the Jacobian of m rows may be held beside them.
     jacobian = outputs(setting) * setting.size * item
+    calls = 2.0 * setting.parameters["layers"]  # a product and a tanh
     return Cost(
-        forward_flops=2.0 * weights,
-        backward_flops=2.0 * weights,
+        forward=Work(2.0 * weights, weights * item, calls),
+        backward=Work(2.0 * weights, weights * item, 2 * calls),
         memory_bytes=float(weights * (item + 4) + 2 * jacobian),
     )
 
@@ -109,4 +110,5 @@ FUNCTION = Function(
     cost=cost,
     build=build,
     inaccuracy="rounding grows with every layer and with the gain",
+    default_heads=("square", "sin"),
 )

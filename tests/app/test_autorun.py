@@ -61,9 +61,8 @@ def test_a_pass_in_forward_mode_is_learnt_from_and_predicted():
     heads = {name: head({}, {}) for name in ("square", "sqrt")}
     pace = Pace()
     pace.learn(result({"jvp": timed(0.1, **pass_)}, heads, size=10))
-    # One pass in forward mode is predicted to take the time of two.
     assert pace.seconds(Experiment(size=10, repeats=3, paths=("jvp",))) == pytest.approx(
-        0.06 + 5 * 0.2, rel=0.01
+        0.06 + 5 * 0.1, rel=0.01
     )
 
 
