@@ -277,8 +277,11 @@ def test_predictions_are_from_the_faster_of_two_forwards_or_a_slow_one(
     seconds: tuple[float, float], forward: float, clock: Callable[..., None]
 ) -> None:
     clock(*seconds, 1.0)
-    first, *_ = run(**ONE_PASS).paths.values()
-    assert first.predicted_seconds == 2 * forward  # a backward is taken to cost as much
+    result = run(**ONE_PASS)
+    first, *_ = result.paths.values()
+    cost = result.experiment.described.cost(result.experiment.setting)
+    both = forward * (1 + cost.backward.seconds / cost.forward.seconds)
+    assert first.predicted_seconds == pytest.approx(both)
 
 
 def test_path_that_will_not_fit_is_predicted_and_not_run() -> None:

@@ -68,7 +68,8 @@ class Pace:
         kind, cost = _kind(experiment), experiment.described.cost(setting)
         calls, numbers = self._calls.get(kind, 1.0), self._numbers.get(kind, 1.0)
         forward, backward = (
-            calls * _calls(work) + numbers * _numbers(work) for work in (cost.forward, cost.backward)
+            calls * _calls(work) + numbers * _numbers(work)
+            for work in (cost.forward, cost.backward)
         )
         return Costs.of(forward, backward)
 
