@@ -6,13 +6,13 @@ one is right. So each gradient is held against a naive path's and against the ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from explorer.engine.linear import chain
 from explorer.functions.description import Exact
+from explorer.heads import Head
+from explorer.jacobian import head_gradients
 
 
 def relative_difference(value: Tensor, reference: Tensor) -> float:
@@ -20,7 +20,7 @@ def relative_difference(value: Tensor, reference: Tensor) -> float:
 
     0 where both are zero; NaN where either is not finite.
     """
-    value, reference = _wide(value), _wide(reference)
+    value, reference = wide(value), wide(reference)
     if not (value.isfinite().all() and reference.isfinite().all()):
         return float("nan")
     difference = value - reference
@@ -33,14 +33,14 @@ def relative_difference(value: Tensor, reference: Tensor) -> float:
     return float(norm(difference / largest) / norm(reference / largest))
 
 
-def exact_gradient(head: Callable[[Tensor], Tensor], exact: Exact) -> Tensor:
+def exact_gradient(head: Head, exact: Exact, x: Tensor) -> Tensor:
     """dz/dx of a head at the exact y, through the exact dy/dx: float64, of x's shape."""
-    y = exact.value.detach().requires_grad_()
-    with torch.enable_grad():
-        (cotangent,) = torch.autograd.grad(head(y), y)
-    return chain(cotangent, exact.jacobian)
+    by_y, by_x = head_gradients(head, exact.value, wide(x))
+    through_y = chain(by_y, exact.jacobian)
+    return through_y if by_x is None else through_y + by_x
 
 
-def _wide(tensor: Tensor) -> Tensor:
-    wide: Tensor = tensor.detach().to("cpu", torch.float64)
-    return wide
+def wide(tensor: Tensor) -> Tensor:
+    """The tensor in float64 on the CPU, apart from any graph."""
+    found: Tensor = tensor.detach().to("cpu", torch.float64)
+    return found

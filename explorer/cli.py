@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
-from explorer import signals
+from explorer import own, place, signals
 from explorer.engine.plan import PATHS
 from explorer.events import Cancelled, Done, Ending, Failed, Progress, Queued
 from explorer.experiment import (
@@ -27,9 +27,10 @@ from explorer.experiment import (
     table,
     uninstalled,
 )
+from explorer.expression import GRAMMAR
 from explorer.fields import Field, shown, suggestion
 from explorer.functions import FUNCTIONS
-from explorer.heads import HEADS
+from explorer.heads import HEADS, SETS
 from explorer.result import Result
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -88,8 +89,13 @@ def list_() -> None:
                 f"    --param {field.name}=…: {field.allowed}; default "
                 f"{field.empty if field.default is None else field.default}"
             )
+        for each in function.heads:
+            click.echo(f"    --head {each.name}: {each.formula}")
     for head in HEADS.values():
         click.echo(f"head {head.name}: {head.formula}, for {head.domain}")
+    for name, words in SETS.items():
+        click.echo(f"heads {name}(K): {words}")
+    click.echo(f"head EXPRESSION: {GRAMMAR}")
     for name, words in PATHS.items():
         lacking = uninstalled([name])
         click.echo(f"path {name}: {words}" + (f". {lacking}" if lacking else ""))
@@ -111,15 +117,23 @@ def _field_options(command: Any) -> Any:
         help="A parameter of the function; see `explorer list`. May be given several times.",
     )(command)
     for field in reversed(_shared_fields()):
+        if field.kind == "switch":
+            command = click.option(
+                _option(field.name), field.name, is_flag=True, default=None, help=_help(field)
+            )(command)
+            continue
         command = click.option(
             _option(field.name),
             field.name,
-            metavar=field.kind.upper().removesuffix("S"),
+            metavar=_METAVARS.get(field.name, field.kind.upper().removesuffix("S")),
             multiple=field.name in _MANY,
             default=None,
             help=_help(field),
         )(command)
     return command
+
+
+_METAVARS = {"function": "NAME|MODULE:NAME", "heads": "HEAD"}
 
 
 def _shared_fields() -> list[Field]:
@@ -134,7 +148,10 @@ def _option(field: str) -> str:
 def _help(field: Field) -> str:
     if field.name == "size":  # its range and default are the function's
         return "Size of the problem; see `explorer list`."
-    text = f"{field.help[0].upper()}{field.help[1:]}: {field.allowed}"
+    text = f"{field.help[0].upper()}{field.help[1:]}"
+    if field.kind == "switch":
+        return f"{text}."
+    text += f": {field.allowed}"
     default = field.text(field.default) or field.empty
     if field.name in _MANY:
         text += "; may be given several times"
@@ -168,6 +185,9 @@ def run(
                 _require_place(option, file)
     except InvalidExperiment as error:
         _refuse(error.problems)
+    except Exception as error:  # a module of one's own, while it is imported
+        failed = Failed("error", f"{type(error).__name__}: {error}", {}, place=place.of(error))
+        _refuse({"function": place.told(failed)})
     ending = _follow(Worker().submit(experiment, full=full))
     if isinstance(ending, Failed):
         if ending.kind == "invalid":
@@ -197,6 +217,8 @@ def _exit_code(ending: Ending) -> int:
 def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experiment:
     """The Experiment of the options that were given; raises InvalidExperiment."""
     given = {name: value for name, value in values.items() if value not in (None, ())}
+    if ":" in given.get("function", ""):
+        given["function"] = own.load(given["function"])
     function = FUNCTIONS.get(given.get("function", DEFAULT_FUNCTION))
     allowed = [field.name for field in function.parameters] if function else []
     problems: dict[str, str] = {}

@@ -50,21 +50,39 @@ class Cancelled:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A line of a person's own code."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
 class Failed:
     """The run ended without a Result; `message` is a sentence for the person.
 
     `kind` is "invalid" (`problems` names the fields at fault), "refused" (it cannot fit, and was
     not begun), "memory" (it ran out of memory), "crash" (the process died) or "error" (f or a
-    head raised). `result` holds the paths that had finished, None if none had.
+    head raised). `result` holds the paths that had finished, None if none had. `place` is where a
+    person's own code raised, None elsewhere; the message then names it.
     """
 
     kind: Literal["invalid", "refused", "memory", "crash", "error"]
     message: str
     problems: dict[str, str]
     result: Result | None = None
+    place: Place | None = None
 
 
-Event = Queued | Progress | Partial | Done | Cancelled | Failed
+@dataclass(frozen=True)
+class Linearized:
+    """y, x and dy/dx of the run, for heads to be tried on; `data` is for `linearization` alone."""
+
+    data: bytes
+
+
+Event = Queued | Progress | Partial | Linearized | Done | Cancelled | Failed
 Ending = Done | Cancelled | Failed
 
 
@@ -74,6 +92,24 @@ class Device:
 
     name: str
     title: str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What heads give at y: for each entry the Trial, or a sentence on what is wrong with it."""
+
+    trials: dict[str, Trial | str]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One head at y: the formula as it was understood, its value, and dz/dx: `norm` and, where
+    there are few, the entries."""
+
+    formula: str
+    value: float
+    norm: float
+    entries: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

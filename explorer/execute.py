@@ -21,9 +21,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from explorer import devices, memory, scan
-from explorer.accuracy import exact_gradient, relative_difference
+from explorer import devices, heads, memory, scan
+from explorer.accuracy import exact_gradient, relative_difference, wide
+from explorer.compilation import compiled
 from explorer.engine.gradients import gradients, jacobian
+from explorer.engine.heads import takes_x
 from explorer.engine.linear import chain
 from explorer.engine.plan import (
     NAIVE,
@@ -37,11 +39,13 @@ from explorer.engine.plan import (
     predicted_seconds,
 )
 from explorer.engine.saved import saved_bytes
-from explorer.events import Progress
+from explorer.events import Linearized, Progress
 from explorer.experiment import Along, Experiment, InvalidExperiment, uninstalled
 from explorer.functions.description import Cost, Problem
-from explorer.heads import HEADS, Head
-from explorer.jacobian import head_gradient, spectral_norm
+from explorer.expression import ExpressionError
+from explorer.heads import EVERYWHERE, FINITE, Head
+from explorer.jacobian import head_gradients, spectral_norm
+from explorer.linearization import linearized
 from explorer.measure import SLOW, statistics, timed
 from explorer.result import (
     Array,
@@ -66,12 +70,17 @@ class DoesNotFit(RuntimeError):
 
 
 def execute(
-    experiment: Experiment, *, full: bool = False, memory_limit: int | None = None
-) -> Iterator[Progress | Result]:
+    experiment: Experiment,
+    *,
+    full: bool = False,
+    keep: bool = False,
+    memory_limit: int | None = None,
+) -> Iterator[Progress | Linearized | Result]:
     """Runs an experiment in this process; the last thing it yields is the finished Result.
 
     Args:
         full: list gradients of any size entry by entry.
+        keep: yield a Linearized too, for further heads to be tried on, where dy/dx is known.
         memory_limit: bytes that the run may take, by default what the device has free. A reference
             in float64 that does not fit beside the rest is left out with a word.
 
@@ -85,7 +94,7 @@ def execute(
     if problem:
         raise InvalidExperiment({"paths": problem})
     spare = _require_memory(experiment, memory_limit)
-    yield from _Run(experiment, full, spare).events()
+    yield from _Run(experiment, full, keep, spare).events()
 
 
 def _require_memory(experiment: Experiment, limit: int | None) -> float:
@@ -134,12 +143,13 @@ class _Path:
 class _Run:
     """One experiment under way."""
 
-    def __init__(self, experiment: Experiment, full: bool, spare: float) -> None:
+    def __init__(self, experiment: Experiment, full: bool, keep: bool, spare: float) -> None:
         self.experiment = experiment
         self._full = full
+        self._keep = keep
         self._spare = spare  # bytes left on the CPU for the reference
         self._start = time.monotonic()
-        self._heads = {name: HEADS[name] for name in experiment.heads}
+        self._heads: dict[str, Head] = {}
         self._paths = {name: _Path() for name in experiment.paths}
         self._environment = _environment(experiment.device)
         self._exact: dict[str, Tensor] = {}
@@ -149,10 +159,15 @@ class _Run:
         self._learnt: dict[str, float] = {}  # seconds of one pass, by its name in Costs
         self._scaling: dict[Along, Scaling] = {}
         self._scan: Scan | None = None  # the one under way
+        self._compile_seconds: float | None = None
 
-    def events(self) -> Iterator[Progress | Result]:
+    def events(self) -> Iterator[Progress | Linearized | Result]:
         yield Progress("building f", None)
         self._problem = self.experiment.described.build(self.experiment.setting)
+        if self.experiment.compile:
+            yield Progress("compiling f", None)
+            f, self._compile_seconds = compiled(self._problem.f, self._problem.x)
+            self._problem = replace(self._problem, f=f)
         yield Progress("one forward pass", None)
         self._first_forward()
         yield from self._warm_up()
@@ -174,19 +189,39 @@ class _Run:
         if seconds <= SLOW:  # the first one also paid for torch's own start
             again, self._y = timed(forward)
             seconds = min(seconds, again)
+        self._heads = self._built_heads()
         cost = self.experiment.described.cost(self.experiment.setting)
         self._sizes = Sizes(len(self._heads), self._y.numel(), self._problem.x.numel())
         self._costs = Costs.of(seconds, seconds * _ratio(cost))
         if self._problem.exact is not None:
             exact = self._problem.exact
             self._reference = "closed form"
-            self._exact = {name: exact_gradient(head, exact) for name, head in self._heads.items()}
+            x = wide(self._problem.x)
+            self._exact = {
+                name: exact_gradient(head, exact, x) for name, head in self._heads.items()
+            }
+
+    def _built_heads(self) -> dict[str, Head]:
+        """The heads by name; the weights of their sets have the shape of y."""
+        formulas = {each.name: each.formula for each in self.experiment.described.heads}
+        own = {
+            name: Head(name, formulas.get(name, name), g, FINITE, takes_x=any(takes_x(g)))
+            for name, g in self._problem.heads.items()
+        }
+        chosen = self.experiment
+        try:
+            return heads.build(chosen.heads, own, self._y, self._problem.x, chosen.seed)
+        except ExpressionError as error:
+            raise InvalidExperiment({"heads": str(error)}) from error
 
     def _warm_up(self) -> Iterator[Progress | Result]:
         """The first run of every path, cheapest first, those that do not fit left out."""
         for name in sorted(self._paths, key=self._predicted):
             path = self._paths[name]
             path.predicted = self._predicted(name)
+            if name == "jvp" and self.experiment.compile:
+                path.left_out = "not run: forward mode does not go through a compiled f"
+                continue
             if path.predicted > self._left():
                 path.left_out = (
                     f"not run: it would take about {_seconds(path.predicted)}, more than is left "
@@ -209,13 +244,17 @@ class _Run:
             self._learn(path)
             yield self._result("running")
 
-    def _look(self) -> Iterator[Progress | Result]:
+    def _look(self) -> Iterator[Progress | Linearized | Result]:
         """The exact gradients, where no closed form gave them, and the spectral norms."""
         yield Progress("exact gradients", self._remaining())
         if self._problem.exact is None:
             self._take_reference()
         yield Progress("spectral norms", self._remaining())
-        self._norms = self._take_norms()
+        self._norms, matrix = self._take_norms()
+        if self._keep and matrix is not None:
+            kept = linearized(self._y, self._problem.x, matrix)
+            if kept is not None:
+                yield kept
         yield self._result("running")
 
     def _rounds(self) -> Iterator[Progress | Result]:
@@ -246,6 +285,11 @@ class _Run:
         """Time and passes along the number of heads, or of entries of y."""
         shown = -math.inf  # the predictions, which come first, are shown at once
         for along in self.experiment.scaling:
+            if along == "outputs" and self.experiment.compile:
+                self._note(
+                    "No scaling along outputs: f would be compiled anew for each number of them."
+                )
+                continue
             if not scan.counts(self.experiment, along):
                 self._note(
                     f"No scaling along {along}: {self.experiment.function} has no parameter for "
@@ -253,7 +297,13 @@ class _Run:
                 )
                 continue
             self._scan = Scan(
-                self.experiment, along, self._problem, self._costs, self._left, self._spare
+                self.experiment,
+                along,
+                self._problem,
+                self._y.numel(),
+                self._costs,
+                self._left,
+                self._spare,
             )
             for told in self._scan.run():
                 if isinstance(told, str):
@@ -323,11 +373,11 @@ class _Run:
         return min(seconds, max(0.0, self._left()))
 
     def _execution(self, name: str) -> Callable[[], _Found]:
-        heads = list(self._heads.values())
+        every = [head.apply for head in self._heads.values()]
         problem = self._problem
 
         def execution() -> _Found:
-            found = gradients(problem.f, heads, problem.x, path=name)
+            found = gradients(problem.f, every, problem.x, path=name)
             return _Found(found.gradients, found.passes, found.plan, found.jacobian)
 
         return execution
@@ -337,12 +387,12 @@ class _Run:
     def _take_reference(self) -> None:
         """The gradients in float64 on the CPU, unless the memory or the budget forbids it."""
         described, setting = self.experiment.described, self.experiment.setting
-        wide = replace(setting, dtype="float64", device="cpu")
-        same = wide == setting
+        widest = replace(setting, dtype="float64", device="cpu")
+        same = widest == setting
         path = min(
             ("retain_graph", "reuse"), key=lambda p: expected_passes(p, self._sizes).backward
         )
-        need = 0.0 if same else described.cost(wide).memory_bytes  # beside what this run holds
+        need = 0.0 if same else described.cost(widest).memory_bytes  # beside what this run holds
         if need > self._spare:
             self._reference = (
                 f"none: the reference in float64 on the CPU needs about {_gigabytes(need)}, "
@@ -352,15 +402,25 @@ class _Run:
         problem = self._problem
         predicted = self._predicted(path)
         if not same and predicted <= self._left():  # in float64 it takes no less
-            problem = described.build(wide)
-            predicted = self._reference_seconds(problem, path)
+            problem = described.build(widest)
+            try:
+                predicted = self._reference_seconds(problem, path)
+            except Exception as error:
+                if not described.own:
+                    raise
+                self._reference = (
+                    "none: in float64 on the CPU f raises "
+                    f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                )
+                return
         if predicted > self._left():
             self._reference = (
                 f"none: the reference in float64 on the CPU would take about "
                 f"{_seconds(predicted)}, more than is left of the budget"
             )
             return
-        found = gradients(problem.f, list(self._heads.values()), problem.x, path=path)
+        every = [head.apply for head in self._heads.values()]
+        found = gradients(problem.f, every, problem.x, path=path)
         self._exact = dict(zip(self._heads, found.gradients, strict=True))
         self._reference = "the same experiment in float64 on the CPU"
         if same:
@@ -372,8 +432,9 @@ class _Run:
         ratio = self._costs.backward / self._costs.forward if self._costs.forward else 1.0
         return predicted_seconds(path, self._sizes, Costs.of(seconds, seconds * ratio))
 
-    def _take_norms(self) -> JacobianResult:
-        """Spectral norms from the Jacobian that a path formed, else from one formed for them."""
+    def _take_norms(self) -> tuple[JacobianResult, Tensor | None]:
+        """Spectral norms, and the Jacobian they are of: one that a path formed, else one formed
+        for them."""
         outputs = self._y.numel()
         formed = {
             name: path.found.jacobian
@@ -386,24 +447,26 @@ class _Run:
         else:
             predicted = predicted_seconds("reuse", self._sizes, self._costs)
             if predicted > self._left():
-                return JacobianResult(
-                    spectral_norm=None,
-                    heads={},
-                    method=f"left out: dy/dx would take about {_seconds(predicted)}, "
-                    "more than is left of the budget",
+                method = (
+                    f"left out: dy/dx would take about {_seconds(predicted)}, "
+                    "more than is left of the budget"
                 )
+                return JacobianResult(spectral_norm=None, heads={}, method=method), None
             matrix = jacobian(self._problem.f, self._problem.x)
             method = "dense, from a Jacobian formed for this, one backward an entry of y"
         norm = spectral_norm(matrix, outputs)
         heads = {}
         for name, head in self._heads.items():
-            cotangent = head_gradient(head, self._y)
+            cotangent, direct = head_gradients(head, self._y, self._problem.x)
             own = spectral_norm(cotangent, 1)
-            composite = chain(cotangent, matrix)
+            composite, bound = chain(cotangent, matrix), own * norm
+            if direct is not None:
+                composite, bound = composite + direct, bound + spectral_norm(direct, 1)
             heads[name] = HeadNorms(
-                spectral_norm=own, composite=spectral_norm(composite, 1), bound=own * norm
+                spectral_norm=own, composite=spectral_norm(composite, 1), bound=bound
             )
-        return JacobianResult(spectral_norm=norm, heads=heads, method=method, source=source)
+        found = JacobianResult(spectral_norm=norm, heads=heads, method=method, source=source)
+        return found, matrix
 
     # What is known so far, as a Result.
 
@@ -418,6 +481,7 @@ class _Run:
                 inputs=self._problem.x.numel(),
                 outputs=self._y.numel(),
                 value=self._value(self._y),
+                compile_seconds=self._compile_seconds,
                 exact_value=None if exact is None else self._value(exact.value),
             ),
             paths={name: self._path_result(name) for name in self._paths},
@@ -466,8 +530,9 @@ class _Run:
         naive = next((path for path in NAIVE if path in found), None)
         exact = self._exact.get(name)
         with torch.no_grad():
-            value = head(self._y)
+            value = head(self._y, self._problem.x)
         return HeadResult(
+            formula=head.formula,
             value=value.item(),
             gradient={path: self._numbers(gradient) for path, gradient in found.items()},
             agreement={
@@ -513,6 +578,8 @@ def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor], exact: Te
             + ("its value is " + shown if not value.isfinite() else "its gradient is not defined")
             + "."
         )
+    if not value.isfinite() and head.domain != EVERYWHERE:
+        return f"{head.name} has no finite value at this y: it is {shown}."
     dtype, largest = str(y.dtype).removeprefix("torch."), torch.finfo(y.dtype).max
     overflows = f"overflows {dtype}, whose largest number is {largest:.1e}"
     if not value.isfinite():

@@ -17,7 +17,7 @@ from explorer.engine.plan import PATHS, PEER
 from explorer.fields import Field, FieldError, shown, suggestion
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Function, Setting
-from explorer.heads import HEADS
+from explorer.heads import HEADS, HeadsField
 
 DTYPES = ("float32", "float64")
 
@@ -63,20 +63,31 @@ class _DeviceField(Field):
         return "cpu, cuda, cuda:1, mps or another device of torch"
 
 
-_FUNCTION = Field(
-    "function",
-    "choice",
-    "Function",
-    DEFAULT_FUNCTION,
-    choices=tuple(FUNCTIONS),
-    help="the slow function f",
-)
+def table(function: str = DEFAULT_FUNCTION) -> dict[str, Field]:
+    """The fields of an experiment on a function, by name, in the order they are shown.
+
+    The function's own parameters stand behind `size`; its own heads are among the heads.
+    """
+    described = FUNCTIONS[function]
+    heads = (*(head.name for head in described.heads), *HEADS)
+    fields = (
+        Field("function", "choice", "Function", DEFAULT_FUNCTION, choices=tuple(FUNCTIONS),
+              help="the slow function f"),
+        described.size,
+        *described.parameters,
+        Field("dtype", "choice", "Data type", described.dtype, choices=DTYPES,
+              help="precision of the computation"),
+        _DeviceField("device", "choice", "Device", "cpu", help="where it runs"),
+        Field("compile", "switch", "torch.compile", False,
+              help="run f as torch.compile makes it"),
+        HeadsField("heads", "choices", "Head", described.default_heads, choices=heads,
+                   help="the cheap functions g of y"),
+        *_COMMON,
+    )  # fmt: skip
+    return {each.name: each for each in fields}
+
+
 _COMMON = (
-    Field("dtype", "choice", "Data type", "float64", choices=DTYPES,
-          help="precision of the computation"),
-    _DeviceField("device", "choice", "Device", "cpu", help="where it runs"),
-    Field("heads", "choices", "Head", ("square", "sqrt"), choices=tuple(HEADS),
-          help="the cheap functions g of y"),
     Field("paths", "choices", "Path", DEFAULT_PATHS, choices=tuple(PATHS),
           help="the ways to the gradients"),
     Field("repeats", "integer", "Repeats", 5, minimum=1, maximum=1000,
@@ -91,16 +102,6 @@ _COMMON = (
           exclusive_minimum=True, unit="seconds", optional=True, empty="no limit",
           help="seconds after which repeats stop"),
 )  # fmt: skip
-
-
-def table(function: str = DEFAULT_FUNCTION) -> dict[str, Field]:
-    """The fields of an experiment on a function, by name, in the order they are shown.
-
-    The function's own parameters stand behind `size`.
-    """
-    described = FUNCTIONS[function]
-    fields = (_FUNCTION, described.size, *described.parameters, *_COMMON)
-    return {each.name: each for each in fields}
 
 
 def check(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -159,12 +160,17 @@ def uninstalled(paths: Sequence[str]) -> str:
     return f"Path {PEER} needs a package that is not installed here. Get it: pip install {PEER}"
 
 
+_OF_FUNCTION: Any = None  # stands for the default that the function has
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One run of the laboratory: which f, in what size and precision, which heads and paths.
 
     Every value is checked when the object is made, and none can be changed. `parameters` holds
-    the function's own parameters; those left out have their defaults. `scaling` names what of
+    the function's own parameters; those left out have their defaults. None for the size, the
+    dtype or the heads stands for the function's default. An entry of the heads is the name of
+    one, a set such as `powers(16)`, or an expression such as `y**2 + sin(y)`. `scaling` names what of
     `ALONG` to measure along, and `cutoff` is the longest single run in it in seconds. `budget` is
     in seconds, None for no limit.
 
@@ -173,12 +179,12 @@ class Experiment:
     """
 
     function: str = DEFAULT_FUNCTION
-    size: int | None = None
-    """None stands for the function's default size."""
+    size: int = _OF_FUNCTION
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    dtype: str = "float64"
+    dtype: str = _OF_FUNCTION
     device: str = "cpu"
-    heads: tuple[str, ...] = ("square", "sqrt")
+    compile: bool = False
+    heads: tuple[str, ...] = _OF_FUNCTION
     paths: tuple[str, ...] = DEFAULT_PATHS
     repeats: int = 5
     scaling: tuple[Along, ...] = ()
@@ -188,8 +194,9 @@ class Experiment:
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in _OWN}
-        if given["size"] is None:
-            del given["size"]
+        for name in ("size", "dtype", "heads"):
+            if given[name] is _OF_FUNCTION:
+                del given[name]
         parsed = _check_apart(self.parameters, given)
         for name in _OWN:
             object.__setattr__(self, name, parsed[name])
@@ -228,7 +235,6 @@ class Experiment:
     @property
     def setting(self) -> Setting:
         """What the function's builder and its estimates take."""
-        assert self.size is not None  # __post_init__ has put the default in its place
         return Setting(self.size, self.parameters, self.dtype, self.device, self.seed)
 
     def to_json(self) -> dict[str, Any]:
@@ -269,8 +275,8 @@ def _check_apart(parameters: object, rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _OWN = (
-    *("function", "size", "dtype", "device", "heads", "paths", "repeats", "scaling", "cutoff"),
-    *("seed", "budget"),
+    *("function", "size", "dtype", "device", "compile", "heads", "paths", "repeats", "scaling"),
+    *("cutoff", "seed", "budget"),
 )
 
 

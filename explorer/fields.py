@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal
 
-Kind = Literal["integer", "number", "choice", "choices"]
+Kind = Literal["integer", "number", "switch", "choice", "choices"]
 
 _SHOWN = 60  # characters of a wrong value that a message repeats
 
@@ -74,6 +74,8 @@ class Field:
         if self.kind == "choices":
             nothing = f", or nothing ({self.empty})" if self.optional else ""
             return "one or more of " + ", ".join(self.choices) + nothing
+        if self.kind == "switch":
+            return "on or off"
         noun = "a whole number" if self.kind == "integer" else "a number"
         unit = f" {self.unit}" if self.unit else ""
         if self.exclusive_minimum:
@@ -98,6 +100,7 @@ class Field:
         parsers: dict[Kind, Callable[[Any], Any]] = {
             "integer": self._integer,
             "number": self._number,
+            "switch": self._switch,
             "choice": self._choice,
             "choices": self._choices,
         }
@@ -109,7 +112,13 @@ class Field:
             return ""
         if self.kind == "choices":
             return ",".join(value)
+        if self.kind == "switch":
+            return "on" if value else "off"
         return repr(value) if isinstance(value, float) else str(value)
+
+    def split(self, text: str) -> list[str]:
+        """The entries of a text of `choices`, unchecked."""
+        return text.split(",")
 
     def _refuse(self, value: Any) -> FieldError:
         if _is_empty(value):
@@ -149,6 +158,14 @@ class Field:
             raise self._refuse(value)
         return number
 
+    def _switch(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        text = value.strip().lower() if isinstance(value, str) else ""
+        if text not in ("on", "off"):
+            raise self._refuse(value)
+        return text == "on"
+
     def _choice(self, value: Any) -> str:
         if isinstance(value, str) and value in self.choices:
             return value
@@ -158,7 +175,7 @@ class Field:
         )
 
     def _choices(self, value: Any) -> tuple[str, ...]:
-        names = value.split(",") if isinstance(value, str) else value
+        names = self.split(value) if isinstance(value, str) else value
         if not isinstance(names, (list, tuple)):
             raise self._refuse(value)
         names = [name.strip() if isinstance(name, str) else name for name in names]

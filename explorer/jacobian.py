@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
+
+from explorer.heads import Head
 
 
 def spectral_norm(jacobian: Tensor, outputs: int) -> float:
@@ -27,9 +27,14 @@ def spectral_norm(jacobian: Tensor, outputs: int) -> float:
     return float(largest * torch.linalg.svdvals(scaled)[0])
 
 
-def head_gradient(head: Callable[[Tensor], Tensor], y: Tensor) -> Tensor:
-    """dg/dy at y, of y's shape."""
-    cut = y.detach().requires_grad_()
+def head_gradients(head: Head, y: Tensor, x: Tensor) -> tuple[Tensor, Tensor | None]:
+    """(dg/dy of y's shape, ∂g/∂x of x's with y held fixed, None of a head that is not given x)."""
+    inputs = [y.detach().requires_grad_()]
+    if head.takes_x:
+        inputs.append(x.detach().requires_grad_())
     with torch.enable_grad():
-        (found,) = torch.autograd.grad(head(cut), cut)
-    return found
+        z = head.apply(*inputs)
+        if not z.requires_grad:
+            return torch.zeros_like(y), None
+        found = torch.autograd.grad(z, inputs, materialize_grads=True)
+    return found[0], found[1] if head.takes_x else None

@@ -100,7 +100,7 @@ class HeadResult(_Data):
     run, or None; `error` is the same with the exact gradient, or None; `error_reference` says
     what was taken as exact, or why nothing was. `domain` is empty where the head is defined at y
     and finite, else it says what is wrong in the head's own words, and the head is left out of
-    every judgement.
+    every judgement. `formula` is the head as it was understood.
     """
 
     value: Number
@@ -111,6 +111,7 @@ class HeadResult(_Data):
     error_reference: str
     exact_gradient: Numbers | None = None
     domain: str = ""
+    formula: str = ""
 
 
 class HeadNorms(_Data):
@@ -185,13 +186,17 @@ class Scaling(_Data):
 
 
 class FunctionResult(_Data):
-    """f at x: how many entries x and y have, y, and y exactly where a closed form is known."""
+    """f at x: how many entries x and y have, y, and y exactly where a closed form is known.
+
+    `compile_seconds` is what torch.compile took, None where f was not compiled.
+    """
 
     name: str
     inputs: Count
     outputs: Count
     value: Number | Numbers
     exact_value: Number | Numbers | None = None
+    compile_seconds: Number | None = None
 
 
 class Environment(_Data):

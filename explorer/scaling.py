@@ -16,9 +16,10 @@ from torch import Tensor
 
 from explorer import scan, units
 from explorer.engine.gradients import gradients
-from explorer.engine.plan import Costs, Passes, expected_passes, predicted_seconds
+from explorer.engine.plan import Costs, Passes, Sizes, expected_passes, predicted_seconds
 from explorer.experiment import Along, Experiment
 from explorer.functions.description import Problem
+from explorer.heads import random
 from explorer.measure import SLOW, statistics, timed
 from explorer.result import BreakEven, Scaling, ScalingPath, ScalingPoint, ScalingPrediction
 
@@ -27,26 +28,11 @@ T = TypeVar("T")
 _TRIES = 3  # of a pass that is timed alone, after one to warm up; the least counts
 
 
-def heads(count: int, y: Tensor, seed: int) -> list[Callable[[Tensor], Tensor]]:
-    """g_k(y) = Σ w_k·sin y with seeded normal w_k: almost surely of the highest rank there is.
-
-    The w_k are drawn in float32 on the CPU, so that a head is the same in every dtype and on
-    every device, and the first of many heads the same as the first of few.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.randn(count, *y.shape, generator=generator).to(y.device, y.dtype)
-
-    def head(weight: Tensor) -> Callable[[Tensor], Tensor]:
-        return lambda y: (weight * y.sin()).sum()
-
-    return [head(weight) for weight in weights]
-
-
 class Scan:
     """One scan along the number of heads, or of entries of y; `result` is what is known so far.
 
     Args:
-        problem: the experiment's own f.
+        problem: the experiment's own f, of `outputs` entries.
         costs: of one pass through it, as far as they are known; measured anew by `run`.
         left: seconds that are left of the budget.
         spare: bytes of memory that a larger f may take beside the experiment's own.
@@ -57,6 +43,7 @@ class Scan:
         experiment: Experiment,
         along: Along,
         problem: Problem,
+        outputs: int,
         costs: Costs,
         left: Callable[[], float],
         spare: float,
@@ -64,12 +51,15 @@ class Scan:
         self._experiment = experiment
         self._along = along
         self._problem = problem
+        self._outputs = outputs
         self._low = self._high = costs
         self._left = left
         self._counts = scan.counts(experiment, along)
         self._fit = [count for count in self._counts if self._need(count) <= spare]
         self._points: dict[str, list[ScalingPoint]] = {path: [] for path in experiment.paths}
         self._ended = dict.fromkeys(experiment.paths, "")
+        if experiment.compile and "jvp" in self._ended:
+            self._ended["jvp"] = "forward mode does not go through a compiled f"
         self._break_even: BreakEven | None = None
 
     def run(self) -> Iterator[str | Scaling]:
@@ -89,8 +79,8 @@ class Scan:
             problem = self._at(count)
             with torch.no_grad():
                 y = problem.f(problem.x)
-            sizes = scan.sizes(self._experiment, self._along, count)
-            every = heads(sizes.heads, y, self._experiment.seed)
+            sizes = self._sizes(count)
+            every = random(sizes.heads, y, self._experiment.seed)
             for path, points in self._points.items():
                 if not self._ended[path]:
                     self._ended[path] = self._why_not(path, count)
@@ -114,7 +104,7 @@ class Scan:
     @property
     def result(self) -> Scaling:
         """What is known so far."""
-        sizes = scan.sizes(self._experiment, self._along, 1)
+        sizes = self._sizes(1)
         return Scaling(
             along=self._along,
             counts=self._counts,
@@ -133,20 +123,25 @@ class Scan:
 
     # What is predicted.
 
+    def _sizes(self, count: int) -> Sizes:
+        if self._along == "heads":  # as they are: of one's own f the description does not know
+            return Sizes(count, self._outputs, self._problem.x.numel())
+        return scan.sizes(self._experiment, self._along, count)
+
     def _costs_at(self, count: int) -> Costs:
         """The costs of one pass at a count: along the entries of y they grow evenly with these."""
         first, last = self._counts[0], self._fit[-1] if self._fit else self._counts[-1]
         return scan.between(self._low, self._high, (count - first) / max(1, last - first))
 
     def _predicted(self, path: str, count: int) -> float:
-        sizes = scan.sizes(self._experiment, self._along, count)
+        sizes = self._sizes(count)
         return predicted_seconds(path, sizes, self._costs_at(count))
 
     def _turn(self) -> BreakEven | None:
         return scan.break_even(self._experiment.paths, self._counts, self._predicted)
 
     def _prediction(self, path: str, count: int) -> ScalingPrediction:
-        sizes, costs = scan.sizes(self._experiment, self._along, count), self._costs_at(count)
+        sizes, costs = self._sizes(count), self._costs_at(count)
         passes = expected_passes(path, sizes, costs)
         return ScalingPrediction(
             seconds=predicted_seconds(path, sizes, costs),
@@ -179,7 +174,7 @@ class Scan:
             self._end_all(f"{self._named(self._counts[0])} would take more memory than is free")
         elif self._low.forward + self._low.backward > self._left():
             self._end_all("one pass through f and back would take more than is left of the budget")
-        return any(self._ended.values())
+        return all(self._ended.values())
 
     def _end_all(self, why: str) -> None:
         self._ended = {path: ended or why for path, ended in self._ended.items()}
@@ -210,10 +205,10 @@ class Scan:
         one = torch.ones_like(y)
         backward, _ = _least(lambda: torch.autograd.grad(y, x, one, retain_graph=True))
         cut = y.detach().requires_grad_()
-        (head,) = heads(1, y, self._experiment.seed)
+        (head,) = random(1, y, self._experiment.seed)
         single, _ = _least(lambda: torch.autograd.grad(head(cut), cut))
         costs = Costs.of(forward, backward, single)
-        if "jvp" not in self._experiment.paths:
+        if self._ended.get("jvp", "not asked for"):
             return costs
         x = problem.x.detach()
         forward_mode, _ = _least(lambda: torch.func.jvp(f, (x,), (torch.ones_like(x),)))

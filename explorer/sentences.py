@@ -580,6 +580,9 @@ def judgement(result: Result, head_name: str, path: str) -> str:
 def notes(result: Result) -> list[str]:
     """What to mind when reading the numbers: noise, what was not run, what the budget ended."""
     found = [*result.notes]
+    if result.function.compile_seconds is not None:
+        took = units.seconds(result.function.compile_seconds)
+        found.append(f"torch.compile took {took}, once; the times of the paths are without it.")
     for name, path in result.paths.items():
         found += [f"{name}: {words}" for words in (path.noise, path.note) if words]
     once = [name for name, seconds in measured(result).items() if len(seconds.runs) == 1]

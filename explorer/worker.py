@@ -13,12 +13,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, TypeVar
 
-from explorer import memory
+from explorer import memory, own, place
 from explorer.events import (
     Cancelled,
     Device,
@@ -27,9 +28,12 @@ from explorer.events import (
     Event,
     Failed,
     Found,
+    Linearized,
     Partial,
     Progress,
     Queued,
+    Trial,
+    Tried,
 )
 from explorer.experiment import Experiment, InvalidExperiment
 from explorer.result import Result
@@ -39,6 +43,8 @@ from explorer.turn import turn
 # cotangent, vmap or jvp, in each process anew, for 0.5 to 3 s of its first result. Here they delay
 # the start by 0.5 to 1 s, once, and the very first result comes sooner all the same.
 _PRELOAD = ["torch", "explorer.execute", "torch._dynamo", "torch._decomp.decompositions_for_jvp"]
+
+T = TypeVar("T")
 
 _PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
 
@@ -77,17 +83,31 @@ class Worker:
     """
 
     def __init__(self, memory_limit: int | None = None) -> None:
-        self._memory_limit = memory_limit
+        self._limit = memory_limit
         self._context = _context()
         if self._context.get_start_method() == "forkserver":
             _start_fork_server()
 
-    def submit(self, experiment: Experiment, *, full: bool = False) -> Run:
+    def submit(self, experiment: Experiment, *, full: bool = False, keep: bool = False) -> Run:
         """The experiment, to be run as its events are asked for.
 
-        `full` lists gradients of any size entry by entry.
+        `full` lists gradients of any size entry by entry; with `keep` a Linearized is among the
+        events, for `try_heads`, where dy/dx becomes known.
         """
-        return Run(self._context, _experiment, (experiment, full, self._memory_limit))
+        try:
+            packed = own.pack(experiment)
+        except InvalidExperiment as error:
+            return Run(self._context, _refused, (error,))
+        arguments = (packed, experiment.to_json(), full, keep, self._limit)
+        return Run(self._context, _experiment, arguments)
+
+    def try_heads(self, linearized: Linearized, entries: Sequence[str]) -> dict[str, Trial | str]:
+        """What heads give at the y of a run, by the dy/dx that it found: f is not called.
+
+        Raises:
+            RuntimeError: the process failed; the message says how.
+        """
+        return self._ask(_try, (linearized.data, tuple(entries)), Tried).trials
 
     def devices(self) -> tuple[Device, ...]:
         """The devices that torch finds here, asked of a process of its own.
@@ -95,14 +115,17 @@ class Worker:
         Raises:
             RuntimeError: the process failed; the message says how.
         """
-        run = Run(self._context, _devices, ())
-        event: Event | Found
-        for event in run.events():
-            if isinstance(event, Found):
-                return event.devices
+        return self._ask(_devices, (), Found).devices
+
+    def _ask(self, work: Callable[..., None], arguments: tuple[Any, ...], answer: type[T]) -> T:
+        """The one answer that a process sends."""
+        event: object
+        for event in Run(self._context, work, arguments).events():
+            if isinstance(event, answer):
+                return event
             if isinstance(event, Failed):
                 raise RuntimeError(event.message)
-        raise RuntimeError("the search for devices ended without an answer")
+        raise RuntimeError("the process ended without an answer")
 
 
 class Run:
@@ -188,7 +211,7 @@ class Run:
             if self._receiver.poll() and not self._cancelled.is_set():
                 event: Event = self._receiver.recv()
                 if isinstance(event, Failed):
-                    return Failed(event.kind, event.message, event.problems, result)
+                    return replace(event, message=place.told(event), result=result)
                 return event
         except (EOFError, OSError):
             pass
@@ -242,15 +265,26 @@ def _child(connection: Connection, work: Callable[..., None], arguments: tuple[A
         send(_failed(error))
 
 
+def _refused(send: Callable[[Event], None], error: InvalidExperiment) -> None:
+    raise error
+
+
 def _experiment(
-    send: Callable[[Event], None], experiment: Experiment, full: bool, memory_limit: int | None
+    send: Callable[[Event], None],
+    packed: bytes,
+    plain: dict[str, Any],
+    full: bool,
+    keep: bool,
+    memory_limit: int | None,
 ) -> None:
+    own.unpack(packed)  # before the experiment, which names what is in it
+    experiment = Experiment.from_json(plain)
     with turn(lambda place: send(Queued(place))):
         from explorer.execute import execute
 
         memory.limit(memory.available() if memory_limit is None else memory_limit)
         result: Result | None = None
-        for seen in execute(experiment, full=full, memory_limit=memory_limit):
+        for seen in execute(experiment, full=full, keep=keep, memory_limit=memory_limit):
             if isinstance(seen, Result):
                 result = seen
                 send(Partial(seen))
@@ -258,6 +292,12 @@ def _experiment(
                 send(seen)
         assert result is not None  # execute ends with one
         send(Done(result))
+
+
+def _try(send: Callable[[Tried], None], data: bytes, entries: tuple[str, ...]) -> None:
+    from explorer.linearization import trials
+
+    send(Tried(trials(data, entries)))
 
 
 def _devices(send: Callable[[Found], None]) -> None:
@@ -275,7 +315,7 @@ def _failed(error: Exception) -> Failed:
     text = str(error)
     if "allocate memory" in text or "out of memory" in text or "not enough memory" in text:
         return _out_of_memory()
-    return Failed("error", f"{type(error).__name__}: {text}", {})
+    return Failed("error", f"{type(error).__name__}: {text}", {}, place=place.of(error))
 
 
 def _out_of_memory() -> Failed:

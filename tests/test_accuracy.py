@@ -7,9 +7,10 @@ import torch
 
 from explorer.accuracy import exact_gradient, relative_difference
 from explorer.functions.description import Exact
-from explorer.heads import HEADS
+from explorer.heads import HEADS, Head
 
 NAN, INF = math.nan, math.inf
+X = torch.tensor([1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize(
@@ -52,18 +53,26 @@ def test_relative_difference_of_scalars() -> None:
 
 def test_exact_gradient_of_a_scalar() -> None:
     exact = Exact(torch.tensor(4.0, dtype=torch.float64), torch.tensor(-3.0, dtype=torch.float64))
-    assert exact_gradient(HEADS["square"], exact).item() == -24.0
-    assert exact_gradient(HEADS["sqrt"], exact).item() == -0.75
+    assert exact_gradient(HEADS["square"], exact, X).item() == -24.0
+    assert exact_gradient(HEADS["sqrt"], exact, X).item() == -0.75
 
 
 def test_exact_gradient_is_infinite_only_where_y_depends_on_x() -> None:
     exact = Exact(torch.tensor([0.0, 1.0], dtype=torch.float64), torch.eye(2, dtype=torch.float64))
-    assert exact_gradient(HEADS["sqrt"], exact).tolist() == [INF, 0.5]
+    assert exact_gradient(HEADS["sqrt"], exact, X).tolist() == [INF, 0.5]
 
 
 def test_exact_gradient_contracts_over_y() -> None:
     y = torch.tensor([[1.0, 2.0]], dtype=torch.float64)
     jacobian = torch.arange(6, dtype=torch.float64).reshape(1, 2, 3)
     with torch.no_grad():
-        found = exact_gradient(HEADS["square"], Exact(y, jacobian))
+        found = exact_gradient(HEADS["square"], Exact(y, jacobian), X)
     assert found.tolist() == [2 * 0 + 4 * 3, 2 * 1 + 4 * 4, 2 * 2 + 4 * 5]
+
+
+def test_exact_gradient_of_a_head_that_takes_x_has_both_terms() -> None:
+    y = torch.tensor([2.0], dtype=torch.float64)
+    head = Head("both", "y² Σ x", lambda y, x: y.square().sum() * x.sum(), takes_x=True)
+    found = exact_gradient(head, Exact(y, torch.ones(1, 3, dtype=torch.float64)), X)
+    assert found.dtype == torch.float64
+    assert found.tolist() == [2 * 2 * 6 + 4] * 3

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from explorer.heads import HEADS
-from explorer.jacobian import head_gradient, spectral_norm
+from explorer.heads import HEADS, Head
+from explorer.jacobian import head_gradients, spectral_norm
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (3, 5), (5, 3), (4, 4)])
@@ -49,8 +49,25 @@ def test_spectral_norm_of_zero_and_of_nothing(shape: tuple[int, int]) -> None:
     assert spectral_norm(torch.zeros(shape), shape[0]) == 0.0
 
 
-def test_head_gradient() -> None:
-    y = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+def test_head_gradients() -> None:
+    y, x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([5.0])
+    product = Head("product", "x Σ y²", lambda y, x: (x * y * y).sum(), takes_x=True)
     with torch.no_grad():
-        torch.testing.assert_close(head_gradient(HEADS["square"], y), 2 * y)
-    assert not y.requires_grad
+        by_y, by_x = head_gradients(HEADS["square"], y, x)
+        torch.testing.assert_close(by_y, 2 * y)
+        assert by_x is None
+        by_y, by_x = head_gradients(product, y, x)
+        torch.testing.assert_close(by_y, 10 * y)
+        assert by_x is not None and by_x.tolist() == [30.0]
+    assert not y.requires_grad and not x.requires_grad
+
+
+def test_head_that_does_not_depend_on_y_has_no_gradient() -> None:
+    y, x = torch.ones(2), torch.ones(3)
+    constant = Head("one", "1", lambda y: torch.tensor(1.0))
+    of_x = Head("x", "Σ x", lambda y, x: x.sum(), takes_x=True)
+    by_y, by_x = head_gradients(constant, y, x)
+    assert by_y.tolist() == [0.0, 0.0] and by_x is None
+    by_y, by_x = head_gradients(of_x, y, x)
+    assert by_y.tolist() == [0.0, 0.0]
+    assert by_x is not None and by_x.tolist() == [1.0, 1.0, 1.0]

@@ -12,8 +12,9 @@ from explorer import scaling, scan
 from explorer.engine.plan import PATHS, Costs, Passes, expected_passes
 from explorer.experiment import Along
 from explorer.functions import FUNCTIONS
+from explorer.heads import random
 from explorer.result import Scaling
-from explorer.scaling import Scan, heads
+from explorer.scaling import Scan
 from tests.runs import experiment
 
 NETWORK = {"function": "tanh_network", "size": 3, "outputs": 2}
@@ -22,23 +23,23 @@ NETWORK = {"function": "tanh_network", "size": 3, "outputs": 2}
 @pytest.mark.parametrize("count, outputs", [(1, 3), (5, 3), (3, 5)])
 def test_heads_have_the_highest_rank_there_is(count: int, outputs: int) -> None:
     y = torch.linspace(-1, 1, outputs, dtype=torch.float64).requires_grad_()
-    rows = [torch.autograd.grad(head(y), y)[0] for head in heads(count, y, seed=0)]
+    rows = [torch.autograd.grad(head(y), y)[0] for head in random(count, y, seed=0)]
     assert torch.linalg.matrix_rank(torch.stack(rows)) == min(count, outputs)
 
 
 def test_heads_are_seeded_sums_of_sines() -> None:
     y = torch.tensor([0.3, -1.2], dtype=torch.float64)
     weights = torch.randn(3, 2, generator=torch.Generator().manual_seed(7)).double()
-    values = [head(y).item() for head in heads(3, y, seed=7)]
+    values = [head(y).item() for head in random(3, y, seed=7)]
     assert values == pytest.approx((weights @ y.sin()).tolist())
-    few, narrow = heads(2, y, seed=7), heads(3, y.float(), seed=7)
+    few, narrow = random(2, y, seed=7), random(3, y.float(), seed=7)
     assert [head(y).item() for head in few] == values[:2]
     assert [head(y.float()).item() for head in narrow] == pytest.approx(values, rel=1e-6)
 
 
 def test_heads_of_a_scalar() -> None:
     y = torch.tensor(0.5)
-    assert all(head(y).shape == () for head in heads(2, y, seed=0))
+    assert all(head(y).shape == () for head in random(2, y, seed=0))
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def made(
     chosen = experiment(**NETWORK | values)
     problem = FUNCTIONS[chosen.function].build(chosen.setting)
     costs = Costs.of(1e-4, 1e-4)
-    return Scan(chosen, along, problem, costs, lambda: left, spare)
+    return Scan(chosen, along, problem, problem.f(problem.x).numel(), costs, lambda: left, spare)
 
 
 def ran(one: Scan) -> Scaling:

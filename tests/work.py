@@ -55,7 +55,7 @@ def tell_the_limit(send: Send, experiment: Experiment, limit: int | None) -> Non
     """Runs an experiment, then tells in a Progress what limit on its memory that had set."""
     import resource
 
-    _experiment(lambda event: None, experiment, False, limit)
+    _experiment(lambda event: None, b"", experiment.to_json(), False, False, limit)
     soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
     send(Progress("limit", -1.0 if soft == resource.RLIM_INFINITY else float(soft)))
     send(Done(every_field()))

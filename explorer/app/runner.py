@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 
 from traitlets import Dict, Enum, Float, HasTraits, Instance, Tuple, Unicode
 
-from explorer.events import Cancelled, Done, Partial, Progress, Queued
+from explorer.events import Cancelled, Done, Linearized, Partial, Progress, Queued, Trial
 from explorer.experiment import Experiment
 from explorer.result import Result
 from explorer.units import seconds
@@ -28,12 +29,14 @@ class Runner(HasTraits):
 
     `fraction` is the part done as far as is known, from 0 to 1; `message` says what is going on,
     or how the last run ended; `problems` names the fields that the worker found at fault.
+    `linearized` has y and dy/dx of the last run that found them, for heads to be tried on.
     """
 
     status = Enum(("idle", "running", "done", "cancelled", "failed"), default_value="idle")
     fraction = Float(0.0)
     message = Unicode()
     result = Instance(Result, allow_none=True)
+    linearized = Instance(Linearized, allow_none=True)
     devices = Tuple()
     problems = Dict()
 
@@ -61,6 +64,15 @@ class Runner(HasTraits):
             if self._run is not None:
                 self._run.cancel()
 
+    def try_heads(self, entries: Sequence[str]) -> dict[str, Trial | str]:
+        """What heads give at the y of the last run, without a pass through f; empty before one.
+
+        Raises:
+            RuntimeError: the process that computes it failed.
+        """
+        kept = self.linearized
+        return {} if kept is None else self._worker.try_heads(kept, entries)
+
     def _loop(self) -> None:
         self._find_devices()
         while True:
@@ -68,7 +80,7 @@ class Runner(HasTraits):
                 while self._next is None:
                     self._wake.wait()
                 experiment, self._next = self._next, None
-                self._run = run = self._worker.submit(experiment)
+                self._run = run = self._worker.submit(experiment, keep=True)
             try:
                 self._follow(run)
             except Exception as error:  # a fault of ours: said on the page, which goes on
@@ -107,6 +119,8 @@ class Runner(HasTraits):
                 if now - told > _TELL_EVERY:
                     told = now
                     self._show_progress(event, now - begun)
+            elif isinstance(event, Linearized):
+                self.linearized = event
             elif isinstance(event, Partial):
                 if now - drawn > _DRAW_EVERY:
                     drawn = now

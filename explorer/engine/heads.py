@@ -51,7 +51,7 @@ class CheckedHead:
             )
         self._head = head
         self.label = f"head {number} (`{getattr(head, '__name__', type(head).__name__)}`)"
-        self._two, self._by_name = _takes_x(head)
+        self._two, self._by_name = takes_x(head)
         if parameters is None and isinstance(head, torch.nn.Module):
             parameters = head
         self.parameters = named(parameters, self.label)
@@ -195,7 +195,7 @@ def named(parameters: Parameters, label: str) -> dict[str, Tensor]:
     return dict(parameters)
 
 
-def _takes_x(head: Head) -> tuple[bool, bool]:
+def takes_x(head: Head) -> tuple[bool, bool]:
     """Whether a head must be given x too: (as its second positional parameter, by its name)."""
     # A module's own signature is that of its wrapper; the one that counts is forward's.
     function = getattr(head, "forward", head)

@@ -116,3 +116,7 @@ class Function:
     default_heads: tuple[str, ...] = ("square", "sqrt")
     """The heads that a page begins with: of the registry, or its own."""
     heads: tuple[OwnHead, ...] = ()
+    dtype: str = "float64"
+    """The dtype that a page begins with."""
+    own: bool = False
+    """Whether it is a person's own: then nothing is known of its cost, nor of y before it ran."""

@@ -1,0 +1,99 @@
+"""f of any structure as a function of one real tensor to one real tensor, its heads likewise.
+
+Everything that measures and compares gradients then has one x and one y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import optree
+import torch
+from torch import Tensor
+
+from explorer.engine.heads import takes_x
+from explorer.engine.structure import Inputs, Layout
+from explorer.functions.description import Problem
+from explorer.own import as_tensor
+
+
+def flattened(
+    f: Callable[[Any], Any],
+    x: Any,
+    heads: Mapping[str, Callable[..., Any]],
+    dtype: str,
+    device: str,
+) -> Problem:
+    """f at x, x and y each one real tensor.
+
+    A single real tensor keeps its shape; anything else is laid end to end, a complex entry as its
+    two parts. The heads get y, and x where they take it, as f has them.
+    """
+    real = getattr(torch, dtype)
+    inputs = Inputs.of(as_tensor(x), "x")
+    tensors = [
+        each.detach().to(device, real.to_complex() if each.is_complex() else real)
+        for each in inputs.tensors
+    ]
+    one = isinstance(as_tensor(x), Tensor) and not tensors[0].is_complex()
+    layout = Layout(tensors)
+    outputs = _Outputs()
+
+    def apart(vector: Tensor) -> list[Tensor]:
+        return [vector] if one else layout.tensors(vector)
+
+    def flat(vector: Tensor) -> Any:
+        return outputs.join(inputs.call(f, apart(vector)))
+
+    def of_both(g: Callable[..., Any], by_name: bool) -> Callable[[Tensor, Tensor], Any]:
+        def head(y: Tensor, x: Tensor) -> Any:
+            whole = outputs.apart(y)
+            if by_name:
+                return inputs.call(lambda x: g(whole, x=x), apart(x))
+            return inputs.call(g, apart(x), whole)
+
+        return head
+
+    def of_y(g: Callable[..., Any]) -> Callable[[Tensor], Any]:
+        return lambda y: g(outputs.apart(y))
+
+    wrapped: dict[str, Callable[..., Any]] = {}
+    for name, g in heads.items():
+        second, by_name = takes_x(g)
+        wrapped[name] = of_both(g, by_name) if second or by_name else of_y(g)
+    return Problem(flat, tensors[0] if one else layout.rows([tensors])[0], heads=wrapped)
+
+
+class _Outputs:
+    """y's structure, as the first call of f has shown it."""
+
+    def __init__(self) -> None:
+        self._known = False
+
+    def join(self, y: Any) -> Any:
+        """y as one real tensor; without a floating tensor as it is, for the engine to refuse."""
+        leaves, spec = optree.tree_flatten(y)
+        places = [place for place, leaf in enumerate(leaves) if _floating(leaf)]
+        if not places:
+            return y
+        tensors = [leaves[place] for place in places]
+        if not self._known:
+            self._one = isinstance(y, Tensor) and not y.is_complex()
+            self._layout, self._spec, self._places = Layout(tensors), spec, places
+            self._leaves = [None if place in places else leaf for place, leaf in enumerate(leaves)]
+            self._known = True
+        return y if self._one else self._layout.rows([tensors])[0]
+
+    def apart(self, vector: Tensor) -> Any:
+        """y in its structure, from the one tensor; other leaves are those of the first call."""
+        if self._one:
+            return vector
+        leaves = list(self._leaves)
+        for place, tensor in zip(self._places, self._layout.tensors(vector), strict=True):
+            leaves[place] = tensor
+        return optree.tree_unflatten(self._spec, leaves)
+
+
+def _floating(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
