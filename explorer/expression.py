@@ -363,7 +363,7 @@ def _tokens(text: str) -> Iterator[_Token]:
                 f"{token.text} is {what}, which an expression cannot have.", token.start + 1
             )
         if token.kind == "number":
-            _check_end_of_number(token.text, text[position:], position + 1)
+            _check_end_of_number(token, text[position:])
         if token.kind != "space":
             yield token
 
@@ -378,24 +378,24 @@ def _refuse_character(character: str, column: int) -> NoReturn:
     raise ExpressionError(f"{what} cannot stand in an expression. {hint}.", column)
 
 
-def _check_end_of_number(number: str, rest: str, column: int) -> None:
+def _check_end_of_number(token: _Token, rest: str) -> None:
     """Refuse 2y, which is no product, and 1j, and what Python reads or refuses in its own way:
     0x1F, 1_000 and 007."""
+    number, column = token.text, token.start + 1
     after = re.match(r"\w*", rest, re.ASCII)
     name = after[0] if after else ""
+    said = shown(number + name)
     if name in ("j", "J"):
         raise ExpressionError(
-            f"{shown(number + name)} is a complex number, which an expression cannot have.", column
+            f"{said} is a complex number, which an expression cannot have.", column
         )
     if (name and (number == "0" or name.startswith("_"))) or re.fullmatch("0[0-9]+", number):
-        raise ExpressionError(
-            f"{shown(number + name)} is not a number. Write it like 1000, 0.5 or 1e3.", column
-        )
+        raise ExpressionError(f"{said} is not a number. Write it like 1000, 0.5 or 1e3.", column)
     if name:
         raise ExpressionError(
-            f"an operator is missing: {shown(number + name)} is not a product. "
+            f"an operator is missing: {said} is not a product. "
             f"Write {shown(number)}*{shown(name)}.",
-            column,
+            column + len(number),
         )
 
 
