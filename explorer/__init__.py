@@ -13,10 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from explorer.app.laboratory import lab
     from explorer.engine.gradients import Gradients, gradients, plan, pullback
     from explorer.engine.hessian import hvp
     from explorer.engine.plan import Passes, Plan
     from explorer.experiment import Experiment, InvalidExperiment
+    from explorer.own import function, head
     from explorer.result import Result
     from explorer.worker import Worker
 
@@ -28,8 +30,11 @@ _HOME = {
     "Plan": "engine.plan",
     "Result": "result",
     "Worker": "worker",
+    "function": "own",
     "gradients": "engine.gradients",
+    "head": "own",
     "hvp": "engine.hessian",
+    "lab": "app.laboratory",
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
 }
@@ -42,8 +47,11 @@ __all__ = [
     "Plan",
     "Result",
     "Worker",
+    "function",
     "gradients",
+    "head",
     "hvp",
+    "lab",
     "plan",
     "pullback",
 ]

@@ -54,7 +54,8 @@ def _refusal(error: BaseException) -> str:
                 f"torch.compile finds no compiler here ({str(each).splitlines()[0]}). Install "
                 "one, such as g++ for the CPU or Triton for a GPU, or switch torch.compile off."
             )
-    if any(type(each).__module__.startswith(("torch._dynamo", "torch._inductor")) for each in chain):
+    torchs = ("torch._dynamo", "torch._inductor")
+    if any(type(each).__module__.startswith(torchs) for each in chain):
         reason = str(chain[-1]).strip().splitlines()
         return (
             f"torch.compile cannot compile f: {type(chain[-1]).__name__}"

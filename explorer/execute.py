@@ -41,8 +41,8 @@ from explorer.engine.plan import (
 from explorer.engine.saved import saved_bytes
 from explorer.events import Linearized, Progress
 from explorer.experiment import Along, Experiment, InvalidExperiment, uninstalled
-from explorer.functions.description import Cost, Problem
 from explorer.expression import ExpressionError
+from explorer.functions.description import Cost, Problem
 from explorer.heads import EVERYWHERE, FINITE, Head
 from explorer.jacobian import head_gradients, spectral_norm
 from explorer.linearization import linearized

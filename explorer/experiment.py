@@ -170,9 +170,9 @@ class Experiment:
     Every value is checked when the object is made, and none can be changed. `parameters` holds
     the function's own parameters; those left out have their defaults. None for the size, the
     dtype or the heads stands for the function's default. An entry of the heads is the name of
-    one, a set such as `powers(16)`, or an expression such as `y**2 + sin(y)`. `scaling` names what of
-    `ALONG` to measure along, and `cutoff` is the longest single run in it in seconds. `budget` is
-    in seconds, None for no limit.
+    one, a set such as `powers(16)`, or an expression such as `y**2 + sin(y)`. `compile` runs f
+    as torch.compile makes it. `scaling` names what of `ALONG` to measure along, and `cutoff` is
+    the longest single run in it in seconds. `budget` is in seconds, None for no limit.
 
     Raises:
         InvalidExperiment: a value is not allowed; `.problems` says which and what is.

@@ -158,10 +158,10 @@ def _gradient(numbers: Numbers | None) -> str:
     if numbers is None:
         return NONE
     if isinstance(numbers, Array):
-        return f"norm {_number(numbers.norm, 9)}, shape {'×'.join(map(str, numbers.shape))}"
+        return f"norm {units.number(numbers.norm, 9)}, shape {'×'.join(map(str, numbers.shape))}"
     if len(numbers) == 1:
-        return _number(numbers[0], 9)
-    return f"norm {_number(math.hypot(*numbers), 9)}, {len(numbers)} entries"
+        return units.number(numbers[0], 9)
+    return f"norm {units.number(math.hypot(*numbers), 9)}, {len(numbers)} entries"
 
 
 def _agreement(head: HeadResult, path: str) -> str:
@@ -173,22 +173,16 @@ def _agreement(head: HeadResult, path: str) -> str:
 
 
 def _difference(value: float | None) -> str:
-    return NONE if value is None else "exactly 0" if value == 0 else _number(value)
+    return NONE if value is None else "exactly 0" if value == 0 else units.number(value)
 
 
 def _norms(result: Result) -> Table:
     found = result.jacobian
-    f = NONE if found.spectral_norm is None else _number(found.spectral_norm)
+    f = NONE if found.spectral_norm is None else units.number(found.spectral_norm)
     rows = [("f", f, NONE, NONE, NONE)]
     for name, head in result.heads.items():
         norms = None if head.domain else found.heads.get(name)
         numbers = (norms.spectral_norm, norms.composite, norms.bound) if norms else ()
-        rows.append((name, NONE, *(map(_number, numbers) if norms else (NONE, NONE, NONE))))
+        rows.append((name, NONE, *(map(units.number, numbers) if norms else (NONE, NONE, NONE))))
     columns = ("Function", "‖dy/dx‖", "‖dg/dy‖", "‖dz/dx‖", "Bound ‖dg/dy‖·‖dy/dx‖")
     return Table("Spectral norms", columns, tuple(rows))
-
-
-def _number(value: float, digits: int = 4) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return f"{value:.{digits}g}" if math.isfinite(value) else "infinite"

@@ -64,6 +64,13 @@ def ratio(value: float) -> str:
     return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
 
 
+def number(value: float, digits: int = 4) -> str:
+    """So many significant digits: `0.8415`, `1.2e+09`; `infinite` or `NaN`."""
+    if math.isnan(value):
+        return "NaN"
+    return f"{value:.{digits}g}" if math.isfinite(value) else "infinite"
+
+
 def relative(value: float) -> str:
     """A relative difference: a percentage from 0.01% on, else as `2e-12`; `0`, `∞` or `NaN`."""
     if math.isnan(value):

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import ipywidgets as widgets
 
+from explorer.app.control import (
+    Control,
+    DropdownControl,
+    Guard,
+    Row,
+    Several,
+    SwitchControl,
+    TextControl,
+    caption,
+    hint,
+)
+from explorer.app.heads import HeadsControl, Try
 from explorer.app.state import Entry, State
 from explorer.engine.plan import PATHS, PEER
 from explorer.events import Device
-from explorer.experiment import DTYPES, lacking, table, uninstalled
+from explorer.experiment import DEFAULT_FUNCTION, DTYPES, lacking, table, uninstalled
 from explorer.fields import Field
 from explorer.functions import FUNCTIONS
-from explorer.heads import HEADS
-
-Guard = Callable[[Callable[..., None]], Callable[..., None]]
-"""Wraps a callback so that what it raises is shown on the page."""
 
 
 class Controls:
     """All controls, built once; the function's own parameters change with the function."""
 
-    def __init__(self, state: State, guard: Guard) -> None:
+    def __init__(self, state: State, guard: Guard, try_heads: Try) -> None:
         self._state = state
         self._guard = guard
         self._devices: tuple[Device, ...] = (Device("cpu", ""),)
@@ -32,21 +39,27 @@ class Controls:
         self._size = self._row("size", _SizeControl(state, guard))
         self._parameters = widgets.VBox()
         self._device = self._dropdown("device", [])
+        scaling = Several(state, guard, "scaling", "Scaling, measured against")
+        scaling.offer(_ALONG)
+        self.heads = HeadsControl(state, guard, try_heads)
         self._rows = {
             "dtype": self._row("dtype", _DtypeControl(state, guard)),
             "device": self._row("device", self._device),
-            "heads": self._row("heads", _Several(state, guard, "heads", _head_labels())),
-            "paths": self._row("paths", _Several(state, guard, "paths", PATHS, _not_offered())),
-            **{name: self._row(name, self._text(name)) for name in ("repeats", "seed", "budget")},
-            "scaling": self._row("scaling", _Several(state, guard, "scaling", _ALONG)),
-            "cutoff": self._row("cutoff", self._text("cutoff")),
+            "compile": self._row("compile", self._control("compile")),
+            "heads": self._row("heads", self.heads),
+            "paths": self._row("paths", _PathsControl(state, guard)),
+            **{
+                name: self._row(name, self._control(name)) for name in ("repeats", "seed", "budget")
+            },
+            "scaling": self._row("scaling", scaling),
+            "cutoff": self._row("cutoff", self._control("cutoff")),
         }
         self.widget = widgets.VBox(
             [self._function.box, self._about, self._size.box, self._parameters]
             + [row.box for row in self._rows.values()]
         )
         self.widget.add_class("explorer-controls")
-        self._own: dict[str, _Row] = {}
+        self._own: dict[str, Row] = {}
         self._own_of = ""
         state.observe(guard(self._show), ["entries", "problems"])
         self._show()
@@ -81,118 +94,42 @@ class Controls:
             f'<p class="explorer-hint">Slow because {escape(function.why_slow)}</p>'
         )
         self._own = {
-            field.name: self._row(field.name, self._text(field.name))
+            field.name: self._row(field.name, self._control(field.name))
             for field in function.parameters
         }
         self._parameters.children = [row.box for row in self._own.values()]
+        # A size that only one value can have is no choice.
+        fixed = function.size.minimum == function.size.maximum
+        self._size.box.layout.display = "none" if fixed else None
 
-    def _row(self, name: str, control: _Control) -> _Row:
-        return _Row(name, control)
+    def _row(self, name: str, control: Control) -> Row:
+        return Row(name, control)
 
-    def _text(self, name: str) -> _Control:
-        return _TextControl(self._state, self._guard, self._field(name))
+    def _control(self, name: str) -> Control:
+        """The control of a field by its kind."""
+        field = self._field(name)
+        if field.kind == "choice":
+            return self._dropdown(name, [(choice, choice) for choice in field.choices])
+        kind = SwitchControl if field.kind == "switch" else TextControl
+        return kind(self._state, self._guard, field)
 
-    def _dropdown(self, name: str, options: list[tuple[str, Any]]) -> _DropdownControl:
-        control = _DropdownControl(self._state, self._guard, self._field(name))
+    def _dropdown(self, name: str, options: list[tuple[str, Any]]) -> DropdownControl:
+        control = DropdownControl(self._state, self._guard, self._field(name))
         control.offer([(getattr(each, "title", key), key) for key, each in options])
         return control
 
     def _field(self, name: str) -> Field:
         function = self._state.entries["function"]
-        return table(function if function in FUNCTIONS else next(iter(FUNCTIONS)))[name]
+        return table(function if function in FUNCTIONS else DEFAULT_FUNCTION)[name]
 
 
-class _Control:
-    """A widget that shows one entry of the state and enters what a person sets."""
-
-    widget: widgets.Widget
-
-    def show(self, entry: Entry) -> None:
-        raise NotImplementedError
-
-
-class _Row:
-    """A control with the place for its problem."""
-
-    def __init__(self, name: str, control: _Control) -> None:
-        self._control = control
-        self._problem = widgets.HTML()
-        self.box = widgets.VBox([control.widget, self._problem])
-        self.box.add_class("explorer-row")
-        self.box.add_class(f"explorer-row-{name}")
-
-    def show(self, entry: Entry, problem: str) -> None:
-        self._control.show(entry)
-        self._problem.value = (
-            f'<span class="explorer-problem" role="alert">{escape(problem)}</span>'
-            if problem
-            else ""
-        )
-        self._problem.layout.display = None if problem else "none"
-
-
-class _TextControl(_Control):
-    """A text box, which keeps what was typed."""
-
-    def __init__(self, state: State, guard: Guard, field: Field) -> None:
-        unit = f" ({field.unit})" if field.unit else ""
-        self.widget = widgets.Text(
-            description=field.label + unit,
-            placeholder=field.empty,
-            tooltip=f"{field.help}: {field.allowed}",
-            style={"description_width": "initial"},
-        )
-        self.widget.observe(guard(lambda change: state.set(field.name, change["new"])), "value")
-
-    def show(self, entry: Entry) -> None:
-        self.widget.value = str(entry)
-
-
-class _DropdownControl(_Control):
-    """A choice of one."""
-
-    def __init__(self, state: State, guard: Guard, field: Field) -> None:
-        self._known: list[tuple[str, str]] = []
-        self.widget = widgets.Dropdown(
-            description=field.label, tooltip=field.help, style={"description_width": "initial"}
-        )
-        self._showing = False
-        self._state, self._name = state, field.name
-        self.widget.observe(guard(self._entered), "value")
-
-    def offer(self, options: list[tuple[str, str]]) -> None:
-        """The options, as (label, entry)."""
-        if options != self._known:
-            self._known = options
-            self._set(self.widget.value)
-
-    def show(self, entry: Entry) -> None:
-        if entry != self.widget.value:
-            self._set(str(entry))
-
-    def _set(self, entry: str | None) -> None:
-        options = list(self._known)
-        if entry is not None and entry not in [value for _, value in options]:
-            options.append((entry, entry))  # a link's unknown name, its problem beside it
-        self._showing = True
-        try:
-            self.widget.options = options
-            self.widget.value = entry
-        finally:
-            self._showing = False
-
-    def _entered(self, change: Any) -> None:
-        if not self._showing and change["new"] is not None:
-            self._state.set(self._name, change["new"])
-
-
-class _SizeControl(_Control):
+class _SizeControl(Control):
     """A text box for the size, and a slider beside it whose steps are even in log size."""
 
     def __init__(self, state: State, guard: Guard) -> None:
         self._state = state
         self._guard = guard
-        self._text = _TextControl(state, guard, table()["size"])
+        self._text = TextControl(state, guard, table()["size"])
         self._slider: _SizeSlider | None = None
         self._slider_of = ""
         self.widget = widgets.VBox([self._text.widget])
@@ -264,7 +201,7 @@ def _with(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
     return (*sizes[:nearest], size, *sizes[nearest + 1 :])
 
 
-class _DtypeControl(_Control):
+class _DtypeControl(Control):
     """A button a dtype; one that the chosen device lacks is disabled, with the reason."""
 
     def __init__(self, state: State, guard: Guard) -> None:
@@ -274,7 +211,7 @@ class _DtypeControl(_Control):
             button.observe(guard(lambda change, name=name: self._pressed(name)), "value")
         self._reason = widgets.HTML()
         buttons = widgets.HBox(list(self._buttons.values()))
-        self.widget = widgets.VBox([_caption("Data type"), buttons, self._reason])
+        self.widget = widgets.VBox([caption("Data type"), buttons, self._reason])
         self._showing = False
 
     def show(self, entry: Entry) -> None:
@@ -287,7 +224,7 @@ class _DtypeControl(_Control):
                 button.disabled = bool(reason)
                 button.tooltip = reason or f"compute in {name}"
                 reasons += [reason] if reason else []
-            self._reason.value = f'<span class="explorer-hint">{escape(" ".join(reasons))}</span>'
+            self._reason.value = hint(" ".join(reasons))
         finally:
             self._showing = False
 
@@ -298,65 +235,16 @@ class _DtypeControl(_Control):
         self.show(self._state.entries["dtype"])  # pressing the chosen one again leaves it chosen
 
 
-class _Several(_Control):
-    """A check box a choice; one of `not_offered` is shown only while the entry names it."""
+class _PathsControl(Several):
+    """A check box a path; one whose package is not installed only while a link names it."""
 
-    def __init__(
-        self,
-        state: State,
-        guard: Guard,
-        name: str,
-        labels: dict[str, str],
-        not_offered: tuple[str, ...] = (),
-    ) -> None:
-        self._state, self._name = state, name
-        self._lines: dict[str, widgets.HBox] = {}
-        self._not_offered = not_offered
-        self._boxes = {
-            key: widgets.Checkbox(description=key, tooltip=words, indent=False)
-            for key, words in labels.items()
-        }
-        for box in self._boxes.values():
-            box.observe(guard(self._ticked), "value")
-        for key, words in labels.items():
-            note = widgets.HTML(f'<span class="explorer-hint">{escape(words)}</span>')
-            self._boxes[key].add_class(f"explorer-{name}-{key}")
-            self._lines[key] = widgets.HBox([self._boxes[key], note])
-        self.widget = widgets.VBox([_caption(_CAPTIONS[name]), *self._lines.values()])
-        self.widget.add_class("explorer-several")
-        self._showing = False
+    def __init__(self, state: State, guard: Guard) -> None:
+        super().__init__(state, guard, "paths", "Paths")
 
     def show(self, entry: Entry) -> None:
-        self._showing = True
-        try:
-            for key, box in self._boxes.items():
-                box.value = key in entry
-            for key in self._not_offered:
-                self._lines[key].layout.display = None if key in entry else "none"
-        finally:
-            self._showing = False
-
-    def _ticked(self, change: Any) -> None:
-        if not self._showing:
-            chosen = tuple(key for key, box in self._boxes.items() if box.value)
-            self._state.set(self._name, chosen)
+        lacking = PEER if uninstalled([PEER]) and PEER not in entry else ""
+        self.offer({name: words for name, words in PATHS.items() if name != lacking})
+        super().show(entry)
 
 
-def _caption(text: str) -> widgets.HTML:
-    return widgets.HTML(f'<span class="explorer-caption">{escape(text)}</span>')
-
-
-_CAPTIONS = {"heads": "Heads", "paths": "Paths", "scaling": "Scaling, measured against"}
 _ALONG = {"heads": "number of heads, 1 to 1000", "outputs": "number of entries of y"}
-
-
-def _not_offered() -> tuple[str, ...]:
-    """The paths that cannot be run here."""
-    return (PEER,) if uninstalled([PEER]) else ()
-
-
-def _head_labels() -> dict[str, str]:
-    return {
-        head.name: head.formula + (f", {head.domain}" if head.inside is not None else "")
-        for head in HEADS.values()
-    }

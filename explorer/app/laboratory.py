@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 import ipywidgets as widgets
 from IPython.display import Javascript, display
 
+from explorer import own
 from explorer.app.autorun import Pace
+from explorer.app.control import hint, problem
 from explorer.app.controls import Controls
 from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
@@ -28,8 +30,28 @@ LONGEST = PAGE_DEFAULTS["budget"]  # seconds up to which the first experiment do
 
 def page() -> None:
     """Shows the laboratory below the cell: in JupyterLab, or as a web page through Voila."""
+    _show(State(), _query())
+
+
+def lab(f: Callable[..., Any], gs: Sequence[Any] = (), x: Any = None) -> None:
+    """Shows the laboratory on a function of one's own, below the cell of a notebook.
+
+    Args:
+        f: `f(x)` is y: a tensor, or several in tuples, lists and dicts. Parameters behind x that
+            have a number, a switch or a `Literal` for a default become controls.
+        gs: the heads, g(y) or g(y, x), each to one number; names and expressions of heads too.
+        x: a tensor, several in a structure, a module of which the parameters are meant, or a
+            function that makes it; by default the default of f's first parameter.
+
+    Raises:
+        TypeError, ValueError: what is wrong with an argument, and what is allowed.
+    """
+    _show(State(own.register(f, x, gs).name), "")
+
+
+def _show(state: State, query: str) -> None:
     worker = Worker()  # first of all: it imports torch while the page is built
-    built = Laboratory(State(), Runner(worker), _query())
+    built = Laboratory(state, Runner(worker), query)
     # JupyterLab has no template of ours: the sliders get their names from the same script.
     display(built.widget, Javascript(_asset("page.js")))  # type: ignore[no-untyped-call]
     built.start()
@@ -49,7 +71,7 @@ class Laboratory:
         self._loading = True
         self._fault = widgets.HTML()
         self._link_problems = state.load(query)
-        self.controls = Controls(state, self._guarded)
+        self.controls = Controls(state, self._guarded, runner.try_heads)
         self.pictures = Pictures(self._guarded)
         self.run = widgets.Button(description="Run", button_style="primary")
         self.cancel = widgets.Button(description="Cancel", disabled=True)
@@ -104,6 +126,7 @@ class Laboratory:
         self.runner.observe(guarded(lambda change: self._show_message(change["new"])), "message")
         self.runner.observe(guarded(self._show_fraction), "fraction")
         self.runner.observe(guarded(self._show_devices), "devices")
+        self.runner.observe(guarded(lambda change: self.controls.heads.retry()), "linearized")
         self.runner.observe(guarded(self._show_problems), "problems")
         self._changed()
 
@@ -140,10 +163,10 @@ class Laboratory:
         self.pictures.mark(experiment)
         self.run.disabled = experiment is None
         if experiment is None:
-            self._hint.value = _hint("Put right what is marked below.")
+            self._hint.value = hint("Put right what is marked below.")
             return
         expected = self._pace.seconds(experiment)
-        self._hint.value = _hint(_expectation(expected))
+        self._hint.value = hint(_expectation(expected))
         if not self._loading:
             self._tell_link()
             if expected < AUTO:
@@ -192,17 +215,13 @@ class Laboratory:
         self.state.problems = {**self.state.problems, **change["new"]}
 
     def _show_fault(self, message: str) -> None:
-        self._fault.value = f'<span class="explorer-problem" role="alert">{escape(message)}</span>'
+        self._fault.value = problem(message)
 
 
 def _expectation(expected: float) -> str:
     if expected < AUTO:
         return "Changes run by themselves."
     return f"Press Run: about {seconds(expected)}."
-
-
-def _hint(text: str) -> str:
-    return f'<span class="explorer-hint">{escape(text)}</span>'
 
 
 def _asset(name: str) -> str:

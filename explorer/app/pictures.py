@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from explorer import sentences
-from explorer.app.controls import Guard
+from explorer.app.control import Guard
 from explorer.experiment import Experiment
 from explorer.figures import figures, mime_bundle, waiting
 from explorer.result import Result

@@ -49,14 +49,15 @@ class State(HasTraits):
     problems = Dict()
     experiment = Instance(Experiment, allow_none=True)
 
-    def __init__(self) -> None:
+    def __init__(self, function: str = DEFAULT_FUNCTION) -> None:
         super().__init__()
         self._devices: tuple[str, ...] = ()
+        self._first = function
         self.reset()
 
     def reset(self) -> None:
         """Everything as a fresh page has it."""
-        self._take(defaults(DEFAULT_FUNCTION))
+        self._take(defaults(self._first))
 
     def set(self, name: str, entry: Entry) -> None:
         """Takes one entry, right or wrong. Another function brings its own parameters along;
@@ -65,13 +66,25 @@ class State(HasTraits):
             return
         entries = {**self.entries, name: entry}
         if name == "function" and entry in FUNCTIONS:
-            fresh = defaults(str(entry))
-            entries = {**fresh, **{key: entries[key] for key in fresh if key in entries}}
-            try:
-                FUNCTIONS[str(entry)].size.parse(entries["size"])
-            except FieldError:
-                entries["size"] = fresh["size"]
+            entries = self._with_function(str(entry))
         self._take(entries)
+
+    def _with_function(self, function: str) -> dict[str, Entry]:
+        """The entries with another function: what it does not allow, and what was as it came
+        with the last one, is as the other has it."""
+        before, fresh, fields = self.entries, defaults(function), table(function)
+        old = defaults(before["function"]) if before["function"] in FUNCTIONS else {}
+        entries = {**fresh, **{name: before[name] for name in fresh if name in before}}
+        for name in ("size", "heads", "dtype"):
+            try:
+                fields[name].parse(entries[name])
+                untouched = name != "size" and before[name] == old.get(name)
+            except FieldError:
+                untouched = True
+            if untouched:
+                entries[name] = fresh[name]
+        entries["function"] = function
+        return entries
 
     def set_devices(self, names: Sequence[str]) -> None:
         """Tells which devices are there; until then any is taken to be."""
@@ -84,23 +97,23 @@ class State(HasTraits):
         Returns a sentence for each name in the link that is no field; these are left out.
         """
         given = from_query(query)
-        function = given.get("function", DEFAULT_FUNCTION)
-        known = function if function in FUNCTIONS else DEFAULT_FUNCTION
+        function = given.get("function", self._first)
+        known = function if function in FUNCTIONS else self._first
         entries = defaults(known)
         entries["function"] = function
         _, problems = check(given)
-        for name, text in given.items():
-            if name in entries:
-                many = table(known)[name].kind == "choices"
-                names = tuple(text.split(",")) if text else ()
-                entries[name] = names if many else text
+        for name, field in table(known).items():
+            if name in given:
+                text = given[name]
+                many = field.kind == "choices"
+                entries[name] = (tuple(field.split(text)) if text else ()) if many else text
         self._take(entries)
         return [problem for name, problem in problems.items() if name not in entries]
 
     @property
     def query(self) -> str:
         """The query string of a link to this state; empty where it is a fresh page's or wrong."""
-        if self.experiment is None or self.entries == defaults(DEFAULT_FUNCTION):
+        if self.experiment is None or self.entries == defaults(self._first):
             return ""
         return to_query(self.experiment.values)
 

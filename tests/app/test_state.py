@@ -45,6 +45,15 @@ def test_another_function_brings_its_parameters_and_keeps_what_both_have():
     )
 
 
+def test_another_function_brings_its_heads_unless_others_were_chosen():
+    state = State()
+    state.set("function", "tanh_network")
+    assert state.entries["heads"] == FUNCTIONS["tanh_network"].default_heads
+    state.set("heads", ("exp", "y[0]*2"))
+    state.set("function", "matrix_exp_trace")
+    assert state.entries["heads"] == ("exp", "y[0]*2")
+
+
 def test_a_size_that_the_other_function_refuses_gives_way_to_its_default():
     state = State()
     state.set("function", "tanh_network")
