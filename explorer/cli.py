@@ -341,8 +341,9 @@ def _print(result: Result) -> None:
     for sentence in (sentences.summary(result), sentences.plan(result)):
         if sentence:
             console.print(sentence, markup=False, soft_wrap=True)
-    for name in result.heads:
-        console.print(f"{name}: {sentences.verdict(result, name)}", markup=False, soft_wrap=True)
+    for name in sentences.few(result).heads:
+        verdict = f"{sentences.title(result, name)}: {sentences.verdict(result, name)}"
+        console.print(verdict, markup=False, soft_wrap=True)
     for each in tables(result).values():
         grid = Grid(title=each.title, title_justify="left")
         for column in each.columns:

@@ -63,7 +63,9 @@ def to_html(result: Result) -> str:
     described = result.experiment.described
     title = f"{described.title}, {described.size.label.lower()} = {result.experiment.size}"
     verdicts = (
-        f"<b>{escape(name)}</b>: {escape(sentences.verdict(result, name))}" for name in result.heads
+        f"<b>{escape(sentences.title(result, name))}</b>: "
+        f"{escape(sentences.verdict(result, name))}"
+        for name in sentences.few(result).heads
     )
     return _PAGE.format(
         title=escape(f"{title}, {result.experiment.dtype}"),

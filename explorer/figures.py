@@ -57,6 +57,7 @@ _GREY = "#808080"  # outlines and marks of no path: seen on black and on white
 _CLEAR = "rgba(0,0,0,0)"
 _FONT = "system-ui, sans-serif"
 
+_LABEL = 18  # characters of a row's name, or a long typed head leaves no room for the picture
 _ROW = 46  # pixels of one row
 _CURVES = 260  # pixels of the axes of curves
 _SUBTITLE = 42  # characters of a line of the subtitle: what 360 pixels hold
@@ -73,8 +74,8 @@ def figures(result: Result, relative_to: str = "") -> dict[str, go.Figure]:
     drawn = {
         "time": _time(result),
         "passes": _passes(result),
-        "accuracy": _accuracy(result),
-        "norms": _norms(result),
+        "accuracy": _accuracy(sentences.few(result)),
+        "norms": _norms(sentences.few(result)),
     }
     for along, scaling in result.scaling.items():
         drawn[f"scaling-{along}-passes"] = _scaling_passes(scaling)
@@ -673,7 +674,7 @@ def _figure(
     figure = _frame(title, *subtitle, height=row * max(2, len(rows)), above=above, legend=legend)
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
-        ticktext=list(map(_safe, rows)),
+        ticktext=[_safe(row if len(row) <= _LABEL else row[: _LABEL - 1] + "…") for row in rows],
         ticks="outside",
         ticklen=6,
         tickcolor=_CLEAR,  # room between a name and its row

@@ -255,7 +255,7 @@ def _unranked(result: Result) -> str:
     }
     errors = _known(head.error.get(path) for head in heads.values() for path in wrong)
     off = f", up to {units.relative(max(errors))} off" if errors else ""
-    of = f" of {units.listed(list(heads))}" if len(heads) < len(result.heads) else ""
+    of = f" of {_named(list(heads))}" if len(heads) < len(result.heads) else ""
     all_give = "gives" if len(wrong) == 1 else "all give" if len(wrong) > 2 else "give"
     be = "is" if len(wrong) == 1 else "are"
     return (
@@ -268,7 +268,7 @@ def _advice(result: Result) -> str:
     """What to do about wrong gradients."""
     experiment = result.experiment
     if spoilers := _spoilers(result):
-        return f"choose the heads without {units.listed(spoilers)}"
+        return f"choose the heads without {_named(spoilers)}"
     if experiment.dtype != "float64":
         return "use float64" + (" on the CPU" if lacking("float64", experiment.device) else "")
     ranked = _ranked(result)
@@ -340,6 +340,11 @@ def _from_truth(error: float, head: HeadResult) -> str:
     return f"{units.relative(error)} from {truth}" if error else f"equal to {truth}"
 
 
+def _named(heads: list[str]) -> str:
+    """The heads by name, or how many of them there are."""
+    return units.listed(heads) if len(heads) <= 4 else f"{len(heads)} heads"
+
+
 def _known(values: Iterable[float | None]) -> list[float]:
     """The finite ones: not what was not computed, NaN, or ∞, which is over a reference of 0."""
     return [value for value in values if value is not None and math.isfinite(value)]
@@ -355,7 +360,7 @@ def _left_out(result: Result) -> str:
     for what, names in missing.items():
         if names:
             are, they = ("is", "it has") if len(names) == 1 else ("are", "they have")
-            clauses.append(f"{units.listed(names)} {are} left out: {they} no finite {what} here")
+            clauses.append(f"{_named(names)} {are} left out: {they} no finite {what} here")
     return "; ".join(clauses)
 
 
@@ -495,7 +500,7 @@ def verdict(result: Result, head_name: str) -> str:
         if spoilers := _spoilers(result):
             are, spoil = ("is", "spoils") if len(spoilers) == 1 else ("are", "spoil")
             why = (
-                f"{PEER} takes all heads together, and {units.listed(spoilers)}, which {are} not "
+                f"{PEER} takes all heads together, and {_named(spoilers)}, which {are} not "
                 f"finite here, {spoil} the others"
             )
         text += f" Why: {why}. What to do: {_advice(result)}."
@@ -557,6 +562,32 @@ def _subject_of(head: HeadResult, paths: list[str]) -> str:
     return f"{units.listed(paths)} {'is' if len(paths) == 1 else 'are'}"
 
 
+def title(result: Result, head_name: str) -> str:
+    """A head's name; of a typed one and of a set's, the formula as it was understood too."""
+    formula = result.heads[head_name].formula
+    return head_name if head_name.isidentifier() else f"{head_name}, that is {formula}"
+
+
+MANY = 12
+"""Heads up to which each is shown by itself."""
+
+
+def few(result: Result) -> Result:
+    """The Result with the heads that are shown one by one: all of up to 12, and of more those
+    with something wrong before the others, in their order."""
+    if len(result.heads) <= MANY:
+        return result
+    limit = tolerance(result.experiment.dtype)
+
+    def wrong(name: str) -> bool:
+        head = result.heads[name]
+        return bool(head.domain) or any(_is_wrong(head, path, limit) for path in head.gradient)
+
+    chosen = sorted(result.heads, key=lambda name: not wrong(name))[:MANY]
+    heads = {name: head for name, head in result.heads.items() if name in chosen}
+    return result.model_copy(update={"heads": heads})
+
+
 def judgement(result: Result, head_name: str, path: str) -> str:
     """The verdict on one path's gradient of one head, in a word or two.
 
@@ -583,6 +614,11 @@ def notes(result: Result) -> list[str]:
     if result.function.compile_seconds is not None:
         took = units.seconds(result.function.compile_seconds)
         found.append(f"torch.compile took {took}, once; the times of the paths are without it.")
+    if len(result.heads) > MANY:
+        found.append(
+            f"{MANY} of the {len(result.heads)} heads are shown by themselves, those with "
+            "something wrong first; the sentences above are of all, and the JSON has all."
+        )
     for name, path in result.paths.items():
         found += [f"{name}: {words}" for words in (path.noise, path.note) if words]
     once = [name for name, seconds in measured(result).items() if len(seconds.runs) == 1]

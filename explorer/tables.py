@@ -39,8 +39,8 @@ def tables(result: Result) -> dict[str, Table]:
     found = {
         "time": _time(result),
         "passes": _passes(result),
-        "accuracy": _accuracy(result),
-        "norms": _norms(result),
+        "accuracy": _accuracy(sentences.few(result)),
+        "norms": _norms(sentences.few(result)),
     }
     for along, scaling in result.scaling.items():
         kinds = "Forward + backward (+ forward-mode) passes"

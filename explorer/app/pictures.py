@@ -159,8 +159,9 @@ def _status(sentence: str) -> str:
 
 def _verdicts(result: Result) -> str:
     items = "".join(
-        f"<li><strong>{escape(name)}</strong>: {escape(sentences.verdict(result, name))}</li>"
-        for name in result.heads
+        f"<li><strong>{escape(sentences.title(result, name))}</strong>: "
+        f"{escape(sentences.verdict(result, name))}</li>"
+        for name in sentences.few(result).heads
     )
     return f'<ul class="explorer-verdicts">{items}</ul>'
 
