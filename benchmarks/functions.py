@@ -5,21 +5,23 @@
 Of each function: the default size, the largest that is estimated at no more than so many seconds
 and fits the memory, and one between; each with the default parameters and with every other value
 of every choice; and the largest size with every whole number at its largest too. The largest are
-halved until they fit. Time is one forward and one backward of Σ sin y, the median of several runs
-or one that takes more than a second; memory the peak of the first of them and of what builds f.
+halved until they fit. Time is one forward and one backward of Σ sin y, the least of several runs;
+memory is the peak of the first of them and of what builds f. Each setting is measured in a process
+of its own, as an experiment is, so that what another one left of its memory is in no one's way.
 
 A ratio is the estimate over what was measured. A time is marked where it is off by more than a
 factor of 3, a memory by more than 1.5 where either is above 500 MB: below that it is not counted.
+Both cores must be free: two threads that wait for a third take a hundred times as long.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import math
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from statistics import median
+from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -33,7 +35,7 @@ from explorer.measure import timed
 
 TIME, MEMORY = 3.0, 1.5  # factors within which an estimate is right
 COUNTED = 500e6  # bytes from which an estimate of memory is held against the peak
-ROUNDS, LONG = 9, 1.0  # timed runs, unless one takes so many seconds
+ROUNDS, LONG = 20, 2.0  # timed runs, as many as there are in so many seconds
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ def cost(setting: Setting, described: Function) -> tuple[float, Cost]:
     return found.forward.seconds + found.backward.seconds, found
 
 
-def settings(described: Function, dtype: str, seconds: float) -> Iterator[tuple[str, Setting]]:
-    """The settings to measure, each with words for what is not at its default."""
+def cases(described: Function, dtype: str, seconds: float) -> Iterator[dict[str, Any]]:
+    """The values of the fields that each setting to measure has, defaults left out."""
     size = described.size
     chosen: list[dict[str, Any]] = [{}]
     for field in described.parameters:
@@ -71,17 +73,15 @@ def settings(described: Function, dtype: str, seconds: float) -> Iterator[tuple[
         chosen += [{field.name: value} for value in others]
     # An optional number that is left empty follows from others.
     whole = [each for each in described.parameters if each.kind == "integer" and not each.optional]
-    seen = set()
+    seen = []
     for given in chosen:
         largest = fitting(described, [size], given, dtype, seconds)
         middle = {size.name: round(math.sqrt(size.default * largest[size.name]))}
         corner = fitting(described, [size, *whole], given, dtype, seconds)
         for values in ({size.name: size.default}, middle, largest, corner):
-            setting = of(described, {**given, **values}, dtype)
-            words = ", ".join(f"{name}={value}" for name, value in (values | given).items())
-            if words not in seen:
-                seen.add(words)
-                yield words, setting
+            if values | given not in seen:
+                seen.append(values | given)
+                yield values | given
 
 
 def fitting(
@@ -107,16 +107,20 @@ def forward_and_backward(problem: Problem) -> None:
     torch.autograd.grad(problem.f(x).sin().sum(), x)
 
 
-def measured(described: Function, setting: Setting) -> Row:
+def measured(name: str, values: dict[str, Any], dtype: str) -> Row:
+    """One setting, in a process that has run nothing else yet."""
+    described = FUNCTIONS[name]
+    smallest = {described.size.name: described.size.minimum}
+    forward_and_backward(described.build(of(described, smallest, dtype)))  # for what it imports
+    setting = of(described, values, dtype)
     estimated, found = cost(setting, described)
-    gc.collect()
     with memory.peak(setting.device) as peak:
         problem = described.build(setting)
         first, _ = timed(lambda: forward_and_backward(problem))
     runs = [first]
-    if first < LONG:
-        runs = [timed(lambda: forward_and_backward(problem))[0] for _ in range(ROUNDS)]
-    return Row(estimated, median(runs), found.memory_bytes, peak.size)
+    while len(runs) < ROUNDS and sum(runs) < LONG:
+        runs.append(timed(lambda: forward_and_backward(problem))[0])
+    return Row(estimated, min(runs), found.memory_bytes, peak.size)
 
 
 def shown(words: str, row: Row) -> str:
@@ -157,16 +161,18 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=60.0, help="of one estimate at most")
     chosen = options.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["torch", "explorer.functions"])
     rows = []
-    for name in chosen.function:
-        described = FUNCTIONS[name]
-        measured(described, of(described, {}, chosen.dtype[0]))  # what it imports is not measured
-        for dtype in chosen.dtype:
-            print(f"\n{name}, {dtype}: estimated, measured, ratio of time and memory")
-            for words, setting in settings(described, dtype, chosen.seconds):
-                row = measured(described, setting)
-                rows.append(row)
-                print(shown(words, row), flush=True)
+    with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as alone:
+        for name in chosen.function:
+            for dtype in chosen.dtype:
+                print(f"\n{name}, {dtype}: estimated, measured, ratio of time and memory")
+                for values in cases(FUNCTIONS[name], dtype, chosen.seconds):
+                    row = alone.submit(measured, name, values, dtype).result()
+                    rows.append(row)
+                    words = ", ".join(f"{field}={value}" for field, value in values.items())
+                    print(shown(words, row), flush=True)
     print(f"\n{summary(rows)}")
 
 

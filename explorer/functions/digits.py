@@ -14,7 +14,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Function, OwnHead, Problem, Setting, Work
+from explorer.functions.description import (
+    Cost,
+    Function,
+    OwnHead,
+    Problem,
+    Setting,
+    Work,
+    rate,
+)
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -102,7 +110,7 @@ def _normal(shape: tuple[int, ...], generator: Generator) -> Tensor:
 def _losses(
     n: int, digits: Tensor, turns: Tensor, pixels: Tensor, generator: Generator
 ) -> dict[str, Callable[[Tensor], Tensor]]:
-    """The four heads, each a mean over the images; their weights are seeded and stay as they are."""
+    """The four heads, each a mean over the images; their weights are seeded and fixed."""
     import torch
 
     functional = torch.nn.functional
@@ -144,16 +152,20 @@ def cost(setting: Setting) -> Cost:
     parameters = sum(sizes(setting))
     moved = 50.0 * entries + parameters * item
     calls = _DENSE_CALLS if dense else _CONVOLUTIONAL_CALLS
+    fast = rate(setting.dtype)
+    if not dense and setting.dtype == "float64":
+        fast *= _SLOW
     return Cost(
-        forward=Work(products, moved, calls),
-        backward=Work(2 * products, 2 * moved, 2 * calls),
+        forward=Work(products, moved, calls, fast),
+        backward=Work(2 * products, 2 * moved, 2 * calls, fast),
         memory_bytes=float(item * (_HELD * entries + 3 * parameters)),
     )
 
 
 _DENSE_CALLS = 15.0
 _CONVOLUTIONAL_CALLS = 20.0
-_HELD = 3.0
+_SLOW = 0.5  # torch's convolutions in float64 have no kernel of their own, one image at a time
+_HELD = 3.0  # tensors of the size of all activations, as measured
 
 FUNCTION = Function(
     name="digits_trunk",

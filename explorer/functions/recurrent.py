@@ -19,7 +19,16 @@ import math
 from typing import TYPE_CHECKING
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work
+from explorer.functions.description import (
+    READ,
+    Cost,
+    Exact,
+    Function,
+    Problem,
+    Setting,
+    Work,
+    rate,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -117,29 +126,30 @@ def _reflected_walk(x: Tensor, u: Tensor) -> Exact:
 
 def cost(setting: Setting) -> Cost:
     """A product of the recurrent weights and a vector for every step, which reads them all, and
-    the operators of the cell; as measured for each cell, so are the states that autograd keeps."""
+    the operators of the cell. The memory is the weights, u, and what autograd keeps of each step;
+    or the drawing of the weights in float32."""
     n, steps, cell = setting.size, setting.parameters["steps"], setting.parameters["cell"]
     item = 8 if setting.dtype == "float64" else 4
     weights = _GATES[cell] * n * n
-    calls, backward_calls, activations, kept = _CELLS[cell]
-    moved = weights * item + 50.0 * activations * n
+    calls, kept, transcendental = _CELLS[cell]
+    moved = steps * (READ * weights * item + 50.0 * transcendental * n)
+    products, fast = 2.0 * weights * steps, rate(setting.dtype)
     u = steps * _GATES[cell] * n * item
-    # While it is built, the inputs' weights are there, in float32 too, and the inputs.
-    building = weights * (item + 8) + steps * n * (item + 4)
+    drawing = weights * (item + 4) + steps * n * item
     running = weights * item + steps * kept * n * item
     return Cost(
-        forward=Work(2.0 * weights * steps, steps * moved, steps * calls),
-        backward=Work(2.0 * weights * steps, steps * moved, steps * backward_calls),
-        memory_bytes=float(u + max(building, running)),
+        forward=Work(products, moved, steps * calls, fast),
+        backward=Work(products, moved, 2 * steps * calls, fast),
+        memory_bytes=float(u + max(drawing, running)),
     )
 
 
-# Of a step: operators forward, and backward, activations an entry, vectors that are kept.
+# Of a step: operators, vectors that autograd keeps, and transcendental functions an entry.
 _CELLS = {
-    "tanh": (3.0, 5.0, 1, 2.0),
-    "relu": (3.0, 5.0, 0, 2.0),
-    "gru": (14.0, 25.0, 3, 10.0),
-    "lstm": (14.0, 25.0, 5, 12.0),
+    "tanh": (2.5, 1, 1),
+    "relu": (2.5, 1, 0),
+    "gru": (10.0, 5, 3),
+    "lstm": (10.0, 6, 5),
 }
 
 FUNCTION = Function(
