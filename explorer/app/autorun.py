@@ -67,10 +67,8 @@ class Pace:
         """Seconds of one pass of each kind; a head takes no time beside them."""
         kind, cost = _kind(experiment), experiment.described.cost(setting)
         calls, numbers = self._calls.get(kind, 1.0), self._numbers.get(kind, 1.0)
-        forward, backward = (
-            calls * _calls(work) + numbers * _numbers(work)
-            for work in (cost.forward, cost.backward)
-        )
+        works = cost.forward, cost.backward
+        forward, backward = (calls * _calls(work) + numbers * _numbers(work) for work in works)
         return Costs.of(forward, backward)
 
     def _scan(self, experiment: Experiment, along: Along) -> float:

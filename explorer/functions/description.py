@@ -62,28 +62,38 @@ class OwnHead:
 
 
 RATE = 5e10
-"""Floating-point operations a second in matrix products, of a modest CPU."""
+"""Floating-point operations a second in matrix products in float64, of a modest CPU."""
 
 BANDWIDTH = 1e10
 """Bytes a second that its memory gives and takes."""
+
+READ = 0.4
+"""Of the bytes of a matrix that is multiplied by a vector, the part that counts as moved: both
+cores only read, in one stream and often from a cache."""
 
 CALL = 4e-6
 """Seconds of one operator of torch that has next to nothing to compute."""
 
 
+def rate(dtype: str) -> float:
+    """`RATE`, twice of it in float32, of which a register holds twice as many."""
+    return RATE * (2 if dtype == "float32" else 1)
+
+
 @dataclass(frozen=True)
 class Work:
     """What one pass does: operations in matrix products, bytes read and written apart from
-    those, and operators of torch called."""
+    those, and operators of torch called; `rate` is how many of the first are done in a second."""
 
     flops: float = 0.0
     moved_bytes: float = 0.0
     calls: float = 0.0
+    rate: float = RATE
 
     @property
     def seconds(self) -> float:
         """On a modest CPU, within a factor of about 3."""
-        return self.flops / RATE + self.moved_bytes / BANDWIDTH + self.calls * CALL
+        return self.flops / self.rate + self.moved_bytes / BANDWIDTH + self.calls * CALL
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work
+from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work, rate
 
 
 def build(setting: Setting) -> Problem:
@@ -46,9 +46,10 @@ def cost(setting: Setting) -> Cost:
     squarings = max(0, math.ceil(math.log2(norm / reach))) if norm > reach else 0
     product = 8.0 * n**3
     item = 16 if setting.dtype == "float64" else 8
+    fast = rate(setting.dtype)
     return Cost(
-        forward=Work(flops=(5 + squarings) * product, calls=_CALLS),
-        backward=Work(flops=8 * (5 + squarings) * product, calls=2 * _CALLS),
+        forward=Work((5 + squarings) * product, calls=_CALLS, rate=fast),
+        backward=Work(8 * (5 + squarings) * product, calls=2 * _CALLS, rate=fast),
         memory_bytes=_WORKSPACE + _BLOCK_MATRICES * (2 * n) ** 2 * item,
     )
 

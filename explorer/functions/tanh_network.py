@@ -6,7 +6,15 @@ import math
 from collections.abc import Iterator
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Function, Problem, Setting, Work
+from explorer.functions.description import (
+    READ,
+    Cost,
+    Function,
+    Problem,
+    Setting,
+    Work,
+    rate,
+)
 
 
 def outputs(setting: Setting) -> int:
@@ -33,7 +41,8 @@ def build(setting: Setting) -> Problem:
     generator = torch.Generator().manual_seed(setting.seed)
     scale = setting.parameters["gain"] / math.sqrt(setting.size)
     weights = [
-        (scale * torch.randn(shape, generator=generator)).to(setting.device, dtype)
+        # In place: a second copy left holes that nothing fitted in, as large as all weights.
+        torch.randn(shape, generator=generator).mul_(scale).to(setting.device, dtype)
         for shape in shapes(setting)
     ]
     x = torch.randn(setting.size, generator=generator).to(setting.device, dtype)
@@ -48,15 +57,19 @@ def build(setting: Setting) -> Problem:
 
 def cost(setting: Setting) -> Cost:
     """Two operations a weight in each direction; the weights are the memory, read once a pass."""
-    weights = sum(rows * columns for rows, columns in shapes(setting))
+    sizes = [rows * columns for rows, columns in shapes(setting)]
+    weights = sum(sizes)
     item = 8 if setting.dtype == "float64" else 4
-    # The weights are drawn in float32 first, and the Jacobian of m rows may be held beside them.
+    read = READ * weights * item
+    # A weight is drawn in float32, and the Jacobian of m rows may be held beside them.
+    drawn = 4 * max(sizes)
     jacobian = outputs(setting) * setting.size * item
     calls = 2.0 * setting.parameters["layers"]  # a product and a tanh
+    fast = rate(setting.dtype)
     return Cost(
-        forward=Work(2.0 * weights, weights * item, calls),
-        backward=Work(2.0 * weights, weights * item, 2 * calls),
-        memory_bytes=float(weights * (item + 4) + 2 * jacobian),
+        forward=Work(2.0 * weights, read, calls, fast),
+        backward=Work(2.0 * weights, read, 2 * calls, fast),
+        memory_bytes=float(weights * item + drawn + 2 * jacobian),
     )
 
 
