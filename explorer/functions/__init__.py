@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from explorer.functions import matrix_exp_trace, tanh_network
+from explorer.functions import arm, heat, integral, matrix_exp_trace, ode, tanh_network
 from explorer.functions.description import Function
 
 FUNCTIONS: dict[str, Function] = {
-    function.name: function for function in (matrix_exp_trace.FUNCTION, tanh_network.FUNCTION)
+    module.FUNCTION.name: module.FUNCTION
+    for module in (matrix_exp_trace, tanh_network, integral, ode, heat, arm)
 }
 
 __all__ = ["FUNCTIONS"]
