@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from explorer.functions import digits, matrix_exp_trace, recurrent, tanh_network
+from explorer.functions import (
+    arm,
+    digits,
+    heat,
+    integral,
+    matrix_exp_trace,
+    ode,
+    recurrent,
+    tanh_network,
+)
 from explorer.functions.description import Function
 
 FUNCTIONS: dict[str, Function] = {
-    function.name: function
-    for function in (
-        matrix_exp_trace.FUNCTION,
-        tanh_network.FUNCTION,
-        recurrent.FUNCTION,
-        digits.FUNCTION,
+    module.FUNCTION.name: module.FUNCTION
+    for module in (
+        *(matrix_exp_trace, tanh_network, recurrent, digits, integral, ode, heat, arm),
     )
 }
 
