@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 
 import torch
@@ -13,8 +14,9 @@ from explorer.measure import timed
 Trunk = Callable[[Tensor], Tensor]
 
 
-def compiled(f: Trunk, x: Tensor) -> tuple[Trunk, float]:
-    """(f compiled for x, with a graph for its gradients and without; the seconds that took).
+def compiled(f: Trunk, x: Tensor) -> tuple[Trunk, float, list[str]]:
+    """(f compiled for x, with a graph for its gradients and without; the seconds that took; what
+    torch warned of meanwhile).
 
     The seconds are those of the first runs, forward and back, beyond those of the second.
 
@@ -36,13 +38,17 @@ def compiled(f: Trunk, x: Tensor) -> tuple[Trunk, float]:
             found(x)
 
     try:
-        first, _ = timed(once)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            first, _ = timed(once)
     except Exception as error:
         if sentence := _refusal(error):
             raise InvalidExperiment({"compile": sentence}) from error
         raise
     second, _ = timed(once)
-    return found, max(0.0, first - second)
+    notes = [f"torch.compile: {str(each.message).splitlines()[0]}" for each in warned
+             if issubclass(each.category, UserWarning)]  # fmt: skip
+    return found, max(0.0, first - second), list(dict.fromkeys(notes))
 
 
 def _refusal(error: BaseException) -> str:

@@ -166,8 +166,9 @@ class _Run:
         self._problem = self.experiment.described.build(self.experiment.setting)
         if self.experiment.compile:
             yield Progress("compiling f", None)
-            f, self._compile_seconds = compiled(self._problem.f, self._problem.x)
+            f, self._compile_seconds, warned = compiled(self._problem.f, self._problem.x)
             self._problem = replace(self._problem, f=f)
+            self._notes += warned
         yield Progress("one forward pass", None)
         self._first_forward()
         yield from self._warm_up()

@@ -1,5 +1,4 @@
-"""A person's own functions and heads: added to the registries, and sent to the process that runs
-them.
+"""A person's own functions and heads, described and added to the registries.
 
 Nothing is called before an experiment runs, except an x that is given as a function. Importing
 this module imports no torch. Only code that is here already is ever registered: a link names a
@@ -9,6 +8,7 @@ function, it cannot bring one.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeVar, overload
 
-from explorer.experiment import DTYPES, Experiment, InvalidExperiment, table
+from explorer.experiment import DTYPES, InvalidExperiment, table
 from explorer.fields import Field, shown
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Cost, Function, OwnHead, Problem, Setting, Work
@@ -91,7 +91,7 @@ def head(g: F) -> F:
     _require_free(name)
     from explorer.engine.heads import takes_x
 
-    HEADS[name] = Head(name, _words(g), g, FINITE, takes_x=any(takes_x(g)), own=True)
+    HEADS[name] = Head(name, _words(g, f"{name}(y)"), g, FINITE, takes_x=any(takes_x(g)), own=True)
     return g
 
 
@@ -124,7 +124,7 @@ def register(f: Any, x: Any, gs: Sequence[Any], name: str = "") -> Function:
     described = Function(
         name=name,
         title=name,
-        formula=_words(f),
+        formula=_words(f, f"{name}(x)"),
         why_slow="it is your own.",
         size=size or Field(
             "size", "integer", "Entries of x", entries, minimum=entries, maximum=entries,
@@ -137,7 +137,7 @@ def register(f: Any, x: Any, gs: Sequence[Any], name: str = "") -> Function:
         build=partial(_build, own),
         inaccuracy="rounding grows with every operation of f",
         default_heads=chosen or ("square", "sin"),
-        heads=tuple(OwnHead(key, _words(g)) for key, g in heads.items()),
+        heads=tuple(OwnHead(key, _words(g, f"{key}(y)")) for key, g in heads.items()),
         dtype=dtype,
         own=True,
     )  # fmt: skip
@@ -158,8 +158,10 @@ def load(place: str) -> str:
         Exception: whatever the module raises while it is imported.
     """
     module_name, _, name = place.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as `python -m` looks in the folder one is in
+    if not module_name or not name:
+        raise InvalidExperiment({"function": f"Function {shown(place)} is not MODULE:FUNCTION."})
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` looks in the folder one is in
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
@@ -178,41 +180,6 @@ def load(place: str) -> str:
         return register(found, None, ()).name
     except (TypeError, ValueError) as error:
         raise InvalidExperiment({"function": f"{place}: {error}"}) from error
-
-
-def pack(experiment: Experiment) -> bytes:
-    """What the process that runs an experiment needs of a person's own code; empty for none.
-
-    Raises:
-        InvalidExperiment: it holds something that cannot be sent.
-    """
-    import cloudpickle
-
-    described = experiment.described
-    functions = [described] if described.own else []
-    heads = [HEADS[name] for name in experiment.heads if name in HEADS and HEADS[name].own]
-    if not functions and not heads:
-        return b""
-    try:
-        packed: bytes = cloudpickle.dumps((functions, heads))
-    except Exception as error:
-        raise InvalidExperiment(
-            {
-                "function": f"{described.name} cannot be sent to the process that would run it: "
-                f"{type(error).__name__}: {error}. Let it make what it uses when it is called."
-            }
-        ) from error
-    return packed
-
-
-def unpack(packed: bytes) -> None:
-    """Registers what `pack` packed."""
-    import pickle
-
-    if packed:
-        functions, heads = pickle.loads(packed)
-        FUNCTIONS.update({each.name: each for each in functions})
-        HEADS.update({each.name: each for each in heads})
 
 
 # What a description says, and how f is built in the process that runs it.
@@ -373,17 +340,18 @@ def _heads(gs: Sequence[Any]) -> tuple[dict[str, Callable[..., Any]], tuple[str,
         if not callable(g):
             raise TypeError(f"Head {number} of `gs` is {shown(g)}. Give a function g(y) or "
                             "g(y, x), or a head's name or expression.")  # fmt: skip
-        name = _name(g)
-        if name in own or name in HEADS or not name.isidentifier():
+        name = _name(g, f"g{number}")
+        if name in own or name in HEADS:
             name = f"g{number}"
         own[name] = g
         entries.append(name)
     return own, tuple(entries)
 
 
-def _name(f: Any) -> str:
+def _name(f: Any, otherwise: str = "f") -> str:
+    """What it is called; a lambda, say, has no name of its own."""
     found = getattr(f, "__name__", "") or type(f).__name__
-    return found if found.isidentifier() else "f"
+    return found if found.isidentifier() else otherwise
 
 
 def _require_free(name: str) -> None:
@@ -391,7 +359,7 @@ def _require_free(name: str) -> None:
         raise ValueError(f"{shown(name)} cannot be a name here. Give one of letters and digits.")
 
 
-def _words(f: Any) -> str:
+def _words(f: Any, call: str) -> str:
     """The first line of what it says of itself, else how it is called."""
-    said = inspect.getdoc(f) if inspect.isroutine(f) else ""
-    return said.splitlines()[0] if said else f"{_name(f)}(…)"
+    said = inspect.getdoc(f) if inspect.isfunction(f) else ""
+    return said.splitlines()[0] if said else call

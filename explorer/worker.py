@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-from explorer import memory, own, place
+from explorer import memory, place, sending
 from explorer.events import (
     Cancelled,
     Device,
@@ -95,7 +95,7 @@ class Worker:
         events, for `try_heads`, where dy/dx becomes known.
         """
         try:
-            packed = own.pack(experiment)
+            packed = sending.pack(experiment)
         except InvalidExperiment as error:
             return Run(self._context, _refused, (error,))
         arguments = (packed, experiment.to_json(), full, keep, self._limit)
@@ -277,7 +277,7 @@ def _experiment(
     keep: bool,
     memory_limit: int | None,
 ) -> None:
-    own.unpack(packed)  # before the experiment, which names what is in it
+    sending.unpack(packed)  # before the experiment, which names what is in it
     experiment = Experiment.from_json(plain)
     with turn(lambda place: send(Queued(place))):
         from explorer.execute import execute
