@@ -585,7 +585,9 @@ def few(result: Result) -> Result:
 
     chosen = sorted(result.heads, key=lambda name: not wrong(name))[:MANY]
     heads = {name: head for name, head in result.heads.items() if name in chosen}
-    return result.model_copy(update={"heads": heads})
+    norms = {name: each for name, each in result.jacobian.heads.items() if name in chosen}
+    jacobian = result.jacobian.model_copy(update={"heads": norms})
+    return result.model_copy(update={"heads": heads, "jacobian": jacobian})
 
 
 def judgement(result: Result, head_name: str, path: str) -> str:

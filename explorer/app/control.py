@@ -124,6 +124,7 @@ class Several(Control):
         self._state, self._guard, self._name = state, guard, name
         self._lines: dict[str, widgets.HBox] = {}
         self._boxes: dict[str, widgets.Checkbox] = {}
+        self._offered: tuple[str, ...] = ()
         self._choices = widgets.VBox()
         self.widget = widgets.VBox([caption(title), self._choices])
         self.widget.add_class("explorer-several")

@@ -141,9 +141,12 @@ class _SizeControl(Control):
             return
         if function != self._slider_of:
             self._slider_of = function
+            field = FUNCTIONS[function].size
+            self._text.widget.description = field.label
+            self._text.widget.tooltip = f"{field.help}: {field.allowed}"
             if self._slider is not None:
                 self._slider.close()
-            self._slider = _SizeSlider(self._state, self._guard, FUNCTIONS[function].size)
+            self._slider = _SizeSlider(self._state, self._guard, field)
             self.widget.children = [self._text.widget, self._slider.widget]
         if self._slider is not None and "size" not in self._state.problems:
             self._slider.show(FUNCTIONS[function].size.parse(entry))

@@ -48,7 +48,6 @@ class HeadsControl(Several):
         self._members = widgets.Text(
             value="8", description="of K =", style={"description_width": "initial"}
         )
-        self._members.add_class("explorer-short")
         add_set = widgets.Button(description="Add set", tooltip="Add the set of heads")
         self._set_problem = widgets.HTML()
         typing = widgets.HBox([self.text, self.add])

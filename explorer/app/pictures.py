@@ -16,6 +16,7 @@ from explorer.result import Result
 from explorer.tables import Table, tables, to_html
 
 NAMES = ("time", "passes", "accuracy", "norms")
+_LISTED = 6  # verdicts up to which all are in sight
 _ABSOLUTE = "absolute, in seconds"
 
 
@@ -163,7 +164,10 @@ def _verdicts(result: Result) -> str:
         f"{escape(sentences.verdict(result, name))}</li>"
         for name in sentences.few(result).heads
     )
-    return f'<ul class="explorer-verdicts">{items}</ul>'
+    every = f'<ul class="explorer-verdicts">{items}</ul>'
+    if len(result.heads) <= _LISTED:
+        return every
+    return f"<details><summary>Verdicts on the heads</summary>{every}</details>"
 
 
 def _paragraph(name: str, sentence: str) -> str:
