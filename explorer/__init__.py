@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from explorer.engine.hessian import hvp
     from explorer.engine.plan import Passes, Plan
     from explorer.experiment import Experiment, InvalidExperiment
+    from explorer.exponential import matrix_exp
     from explorer.result import Result
     from explorer.worker import Worker
 
@@ -30,6 +31,7 @@ _HOME = {
     "Worker": "worker",
     "gradients": "engine.gradients",
     "hvp": "engine.hessian",
+    "matrix_exp": "exponential",
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "Worker",
     "gradients",
     "hvp",
+    "matrix_exp",
     "plan",
     "pullback",
 ]

@@ -20,7 +20,7 @@ ENGINE = {
         *("saved", "structure", "trunk"),
     )
 }
-COMPUTES = {"accuracy", "devices", "execute", "jacobian", "measure", "scaling"} | ENGINE
+COMPUTES = {"accuracy", "devices", "execute", "exponential", "jacobian", "measure", "scaling"} | ENGINE
 MODULES = sorted(
     name.removeprefix("explorer.")
     for _, name, _ in pkgutil.walk_packages([str(ROOT)], "explorer.")
