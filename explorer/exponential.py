@@ -18,7 +18,7 @@ parts, the part of ε₀ε₂ at index 0b101. None stands for a part that is zer
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any, Literal
@@ -30,7 +30,10 @@ Parts = list[Tensor | None]
 
 # The polynomial, with X₆ = X³·X³ and coefficients of (I, X, X², X³, X₆):
 # M = B₁·B₅ + B₄, and exp X ≈ B₂ + (B₃ + M)·M.
-_B1 = (0.0, -1.00365581030144618291e-01, -8.02924648241156932449e-03, -8.92138498045729985177e-04)
+_B1 = (
+    *(0.0, -1.00365581030144618291e-01, -8.02924648241156932449e-03),
+    *(-8.92138498045729985177e-04, 0.0),
+)
 _B2 = (
     *(0.0, 3.97849749499645077844e-01, 1.36783778460411720168e00),
     *(4.98289622525382669416e-01, -6.37898194594723280150e-04),
@@ -91,10 +94,8 @@ def matrix_exp(A: Tensor, *, save: Literal["result", "all"] = "result") -> Tenso
     """
     if not isinstance(A, Tensor):
         raise TypeError(f"`A` is a {type(A).__name__}. Give a tensor.")
-    if A.dtype.to_real() not in _FORMATS or not (A.is_floating_point() or A.is_complex()):
-        raise TypeError(
-            f"`A` has dtype {A.dtype}. Give float32, float64, complex64 or complex128."
-        )
+    if A.dtype.to_real() not in _FORMATS:
+        raise TypeError(f"`A` has dtype {A.dtype}. Give float32, float64, complex64 or complex128.")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ValueError(f"`A` has shape {tuple(A.shape)}. Give square matrices, (..., n, n).")
     if save not in ("result", "all"):
@@ -103,8 +104,10 @@ def matrix_exp(A: Tensor, *, save: Literal["result", "all"] = "result") -> Tenso
 
 
 def _apply(function: type[torch.autograd.Function], *args: Any) -> tuple[Tensor, ...]:
-    found: tuple[Tensor, ...] = function.apply(*args)  # type: ignore[no-untyped-call]
-    return found
+    apply: Callable[..., tuple[Tensor, ...]] = function.apply
+    if torch.compiler.is_compiling():  # the number of squarings depends on the data
+        apply = torch.compiler.disable(apply)  # type: ignore[no-untyped-call]
+    return apply(*args)
 
 
 class _Exponential(torch.autograd.Function):
@@ -115,15 +118,13 @@ class _Exponential(torch.autograd.Function):
         if not A.numel():
             return (A.new_zeros(A.shape),)
         with torch.autocast(A.device.type, enabled=False):
-            plan, *first = _scaled(A)
-            factors = _factors(*first, plan.counts)
-            del first
+            plan, factors = _scaled(A)
             kept = [plan.order, plan.squarings] if keep else []
             for factor in islice(factors, 7 + len(plan.counts)):
                 if keep:
                     kept.append(factor)
                 del factor  # or it would outlive its use
-            result = _sorted(next(factors), plan.order.argsort())
+            result = _unsorted(next(factors), plan.order)
         return result.reshape(A.shape), *kept
 
     @staticmethod
@@ -159,10 +160,14 @@ class _Derivative(torch.autograd.Function):
 
     @staticmethod
     def forward(count: int, *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        parts, known = list(tensors[:count]), tensors[count:]
-        if count == 2 and (multiple := _multiple_of_identity(parts[1])) is not None:
-            return (multiple * known[0],)
-        return _along_forward(parts, known[1:])
+        parts = tensors[:count]
+        result, *kept = (each for each in tensors[count:] if each is not None)
+        direction = parts[1]
+        if count == 2 and direction is not None:
+            multiple = _multiple_of_identity(direction)
+            if multiple is not None:
+                return (multiple * result,)
+        return _along_forward(parts, kept)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -196,7 +201,8 @@ class _Derivative(torch.autograd.Function):
         moved = tangents[:count]
         if all(each is None for each in moved):
             return (None,) * (count // 2)
-        return _derivative([*saved[:count], *moved], saved[count:])[count // 2 :]
+        found = _derivative([*saved[:count], *moved], saved[count:])
+        return found[count // 2 :]
 
     @staticmethod
     def vmap(
@@ -266,8 +272,8 @@ class _Plan:
     counts: list[int]
 
 
-def _scaled(A: Tensor) -> tuple[_Plan, Tensor, Tensor, Tensor]:
-    """(plan, X, X², X³) with X = A/2ˢ in the plan's order: `(B, n, n)`, or `(n, n)` if B is 1."""
+def _scaled(A: Tensor) -> tuple[_Plan, Iterator[Tensor]]:
+    """(plan, factors) of X = A/2ˢ: in the plan's order `(B, n, n)`, or `(n, n)` if B is 1."""
     n = A.shape[-1]
     x = A.reshape(-1, n, n) if A.numel() > n * n else A.reshape(n, n)
     form = _FORMATS[x.dtype.to_real()]
@@ -280,14 +286,17 @@ def _scaled(A: Tensor) -> tuple[_Plan, Tensor, Tensor, Tensor]:
         needed = (exponent + (norm / form.reach).log2()).ceil().clamp(min=0.0)
         squarings = torch.where(finite, needed, 0.0).to(exponent.dtype)
         squarings = torch.maximum(squarings, exponent - form.largest)
-        squarings, order = squarings.reshape(-1).sort(descending=True, stable=True)
-        *remaining, _ = accumulate(reversed(squarings.bincount().tolist()))
-        squarings = squarings.reshape(exponent.shape)
-        scale = _power_of_two(_sorted(exponent, order, 0) - squarings, x.dtype)
-        scale = torch.where(_sorted(finite, order, 0)[..., None, None], scale, torch.nan)
-    x, x2, x3 = (_sorted(each, order) for each in (x, x2, x3))
-    plan = _Plan(order, squarings, remaining[::-1])
-    return plan, x * scale, x2 * scale**2, x3 * scale**3
+        if x.ndim == 2:
+            plan = _Plan(squarings.new_zeros(1), squarings, [1] * int(squarings))
+        else:
+            squarings, order = squarings.sort(descending=True, stable=True)
+            *remaining, _ = accumulate(reversed(squarings.bincount().tolist()))
+            plan = _Plan(order, squarings, remaining[::-1])
+            x, x2, x3 = (_sorted(each, order) for each in (x, x2, x3))
+            exponent, finite = (each[order] for each in (exponent, finite))
+        scale = _power_of_two(exponent - plan.squarings, x.dtype)
+        scale = torch.where(finite[..., None, None], scale, torch.nan)
+    return plan, _factors(x * scale, x2 * scale**2, x3 * scale**3, plan.counts)
 
 
 def _factors(x: Tensor, x2: Tensor, x3: Tensor, counts: list[int]) -> Iterator[Tensor]:
@@ -299,24 +308,23 @@ def _factors(x: Tensor, x2: Tensor, x3: Tensor, counts: list[int]) -> Iterator[T
     yield x2
     yield x3
     powers = [x, x2, x3, x3 @ x3]
-    del x, x2, x3
-    b1, b5 = _combined(_B1, powers), _combined(_B5, powers)
+    b1, result, n, m, b5 = (_polynomial(each, powers) for each in (_B1, _B2, _B3, _B4, _B5))
+    del x, x2, x3, powers
     yield b1
     yield b5
-    m = _plus_product(_combined(_B4, powers), b1, b5)
+    m = _plus_product(m, b1, b5)
     del b1, b5
-    n = _combined(_B3, powers).add_(m)
+    n.add_(m)
     yield n
     yield m
-    result = _combined(_B2, powers)
-    del powers
     result = _plus_product(result, n, m)
     del n, m
     for count in counts:
         base = result if result.ndim == 2 else result[:count]
         yield base
-        result = _with_rest(base @ base, result)
-        del base
+        squared = base @ base
+        result = squared if base.ndim == 2 else torch.cat([squared, result[count:]])
+        del base, squared
     yield result
 
 
@@ -324,9 +332,10 @@ def _along_forward(parts: Sequence[Tensor | None], kept: Sequence[Tensor]) -> tu
     """The upper half of the parts of exp of these parts, in the shape to which they broadcast."""
     A = parts[0]
     assert A is not None
-    shape = torch.broadcast_shapes(*(each.shape for each in parts if each is not None))
+    there = [each.shape for each in parts if each is not None]
+    shape = torch.broadcast_shapes(*there)  # type: ignore[no-untyped-call]
     if not math.prod(shape):
-        return (A.new_zeros(shape),) * (len(parts) // 2)
+        return tuple(A.new_zeros(shape) for _ in parts[1::2])
     if shape[len(shape) - A.ndim :] != A.shape:
         A = A.expand(shape)
     with torch.autocast(A.device.type, enabled=False):
@@ -334,10 +343,8 @@ def _along_forward(parts: Sequence[Tensor | None], kept: Sequence[Tensor]) -> tu
             order, squarings, *factors = kept
             source, taken = iter(factors), len(factors) - 7
         else:
-            plan, *first = _scaled(A)
+            plan, source = _scaled(A)
             order, squarings, taken = plan.order, plan.squarings, len(plan.counts)
-            source = _factors(*first, plan.counts)
-            del first
         n, batch = shape[-1], math.prod(A.shape[:-2])
         extra = math.prod(shape[: len(shape) - A.ndim])
         layout = [count for count in (extra, batch) if count > 1]
@@ -353,9 +360,9 @@ def _along_forward(parts: Sequence[Tensor | None], kept: Sequence[Tensor]) -> tu
             moved.append(part)
         del part
         found = _recurrence(moved, source, taken)[len(parts) // 2 :]
-        scale, place = _power_of_two(exponent, A.dtype), order.argsort()
+        scale = _power_of_two(exponent, A.dtype)
         return tuple(
-            A.new_zeros(shape) if each is None else _sorted(each * scale, place).reshape(shape)
+            A.new_zeros(shape) if each is None else _unsorted(each * scale, order).reshape(shape)
             for each in found
         )
 
@@ -367,19 +374,19 @@ def _recurrence(parts: Parts, factors: Iterator[Tensor], squarings: int) -> Part
     x2[0] = next(factors)
     x3 = _product(x, x2)
     x3[0] = next(factors)
+    b1, b5 = next(factors), next(factors)  # now, that the powers behind them can go
     powers = list(zip(x, x2, x3, _product(x3, x3), strict=True))[1:]
     del parts, x, x2, x3
 
     def combined(coefficients: Sequence[float], base: Tensor | None = None) -> Parts:
-        return [base, *(_combined((0.0, *coefficients[1:]), each) for each in powers)]
+        return [base, *(_combined(coefficients[1:], each) for each in powers)]
 
-    b1, b5 = combined(_B1, next(factors)), combined(_B5, next(factors))
-    m = _product(b1, b5, combined(_B4))
+    m = _product(combined(_B1, b1), combined(_B5, b5), combined(_B4))
     del b1, b5
     n = combined(_B3, next(factors))
     m[0] = next(factors)
     for total, each in zip(n[1:], m[1:], strict=True):
-        if total is not None:
+        if total is not None and each is not None:
             total.add_(each)
     found = combined(_B2)
     powers.clear()
@@ -388,17 +395,14 @@ def _recurrence(parts: Parts, factors: Iterator[Tensor], squarings: int) -> Part
     for base in islice(factors, squarings):
         active = [base, *(_first(each, base) for each in found[1:])]
         squared = _product(active, active)
-        found = [
-            each if old is None else _with_rest(each, old)
-            for each, old in zip(squared, found, strict=True)
-        ]
+        found = [_with_rest(*each) for each in zip(squared, found, strict=True)]
         del base, active, squared
     return found
 
 
 def _product(a: Parts, b: Parts, more: Parts | None = None) -> Parts:
     """more + a·b but for the part without ε, (a·b)_S = Σ over T ⊆ S of a_T·b_S∖T."""
-    found = [None] * len(a) if more is None else more
+    found: Parts = [None] * len(a) if more is None else more
     for part in range(1, len(a)):
         for left in range(part + 1):
             one, other = a[left], b[part ^ left]
@@ -417,16 +421,23 @@ def _plus_product(total: Tensor | None, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _combined(coefficients: Sequence[float], powers: Sequence[Tensor | None]) -> Tensor | None:
-    """c₀·I + c₁·P₁ + c₂·P₂ + …, new, of those that are there."""
-    constant, *others = coefficients
+    """c₁·P₁ + c₂·P₂ + …, new, of those that are there."""
     total: Tensor | None = None
-    for coefficient, power in zip(others, powers, strict=False):
-        if power is not None and coefficient:
+    for coefficient, power in zip(coefficients, powers, strict=True):
+        if coefficient and power is not None:
             if total is None:
                 total = coefficient * power
             else:
                 total.add_(power, alpha=coefficient)
-    if total is not None and constant:
+    return total
+
+
+def _polynomial(coefficients: Sequence[float], powers: Sequence[Tensor]) -> Tensor:
+    """c₀·I + c₁·P₁ + c₂·P₂ + …, new."""
+    constant, *others = coefficients
+    total = _combined(others, powers)
+    assert total is not None
+    if constant:
         total.diagonal(dim1=-2, dim2=-1).add_(constant)
     return total
 
@@ -436,16 +447,20 @@ def _first(part: Tensor | None, base: Tensor) -> Tensor | None:
     return part if part is None or base.ndim == 2 else part.narrow(-3, 0, len(base))
 
 
-def _with_rest(squared: Tensor, result: Tensor) -> Tensor:
+def _with_rest(squared: Tensor | None, part: Tensor | None) -> Tensor | None:
     """The matrices that were squared, and those that no longer were."""
-    if squared.shape == result.shape:
+    if squared is None or part is None or squared.shape == part.shape:
         return squared
     done = squared.shape[-3]
-    return torch.cat([squared, result.narrow(-3, done, result.shape[-3] - done)], dim=-3)
+    return torch.cat([squared, part.narrow(-3, done, part.shape[-3] - done)], dim=-3)
 
 
-def _sorted(batch: Tensor, order: Tensor, dim: int = -3) -> Tensor:
-    return batch.index_select(dim, order) if len(order) > 1 else batch
+def _sorted(batch: Tensor, order: Tensor) -> Tensor:
+    return batch.index_select(-3, order) if len(order) > 1 else batch
+
+
+def _unsorted(batch: Tensor, order: Tensor) -> Tensor:
+    return batch.index_select(-3, order.argsort()) if len(order) > 1 else batch
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -455,11 +470,13 @@ def _norm(x: Tensor) -> Tensor:
 
 
 def _exponent(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """(e with every real and imaginary part of a matrix below 2^e, whether all are finite)."""
-    parts = torch.view_as_real(matrix.detach().resolve_conj()).flatten(-2) if matrix.is_complex() else matrix.detach()
+    """(e with |real and imaginary parts| < 2ᵉ, 0 unless all are finite; whether they are)."""
+    matrix = matrix.detach().resolve_conj()
+    parts = torch.view_as_real(matrix).flatten(-2) if matrix.is_complex() else matrix
     largest = parts.abs().amax((-2, -1))
+    finite = largest.isfinite()
     widest = _FORMATS[largest.dtype].widest
-    return largest.frexp().exponent.clamp(-widest, widest), largest.isfinite()
+    return torch.where(finite, largest.frexp().exponent.clamp(-widest, widest), 0), finite
 
 
 def _power_of_two(exponent: Tensor, dtype: torch.dtype) -> Tensor:

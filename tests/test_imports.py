@@ -20,7 +20,9 @@ ENGINE = {
         *("saved", "structure", "trunk"),
     )
 }
-COMPUTES = {"accuracy", "devices", "execute", "exponential", "jacobian", "measure", "scaling"} | ENGINE
+COMPUTES = ENGINE | {
+    *("accuracy", "devices", "execute", "exponential", "jacobian", "measure", "scaling"),
+}
 MODULES = sorted(
     name.removeprefix("explorer.")
     for _, name, _ in pkgutil.walk_packages([str(ROOT)], "explorer.")
