@@ -18,7 +18,7 @@ parts, the part of ε₀ε₂ at index 0b101. None stands for a part that is zer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any, Literal
@@ -28,27 +28,28 @@ from torch import Tensor
 
 Parts = list[Tensor | None]
 
-# The polynomial, with X₆ = X³·X³ and coefficients of (I, X, X², X³, X₆):
+# The polynomial as published, with X₆ = X³·X³ and coefficients of (I, X, X², X³, X₆):
 # M = B₁·B₅ + B₄, and exp X ≈ B₂ + (B₃ + M)·M.
-_B1 = (
-    *(0.0, -1.00365581030144618291e-01, -8.02924648241156932449e-03),
-    *(-8.92138498045729985177e-04, 0.0),
-)
-_B2 = (
-    *(0.0, 3.97849749499645077844e-01, 1.36783778460411720168e00),
-    *(4.98289622525382669416e-01, -6.37898194594723280150e-04),
-)
+# Here B₃ and M go without their parts of I, whose product is 1: beside an entry of the size of 1
+# the sums of a small X would lose digits. What these parts multiply is added to B₂, as far as it is
+# a polynomial of X, and as `_SHIFT`·M: exp X ≈ I + B₂ + `_SHIFT`·M + (B₃ + M)·M.
+_I3, _I4 = -1.09676396052962061844e01, -9.04316832390810593223e-02
+_SHIFT = _I3 + 2 * _I4
+_B1 = (-1.00365581030144618291e-01, -8.02924648241156932449e-03, -8.92138498045729985177e-04, 0.0)
 _B3 = (
-    *(-1.09676396052962061844e01, 1.68015813878906206114e00, 5.71779846478865511061e-02),
+    *(1.68015813878906206114e00, 5.71779846478865511061e-02),
     *(-6.98210122488052056106e-03, 3.34975017086070470649e-05),
 )
 _B4 = (
-    *(-9.04316832390810593223e-02, -6.76404519071381882256e-02, 6.75961301770459654925e-02),
+    *(-6.76404519071381882256e-02, 6.75961301770459654925e-02),
     *(2.95552570429315521194e-02, -1.39180257516060693404e-05),
 )
-_B5 = (
-    *(0.0, 0.0, -9.23364619367118555360e-02),
-    *(-1.69364939002081722752e-02, -1.40086798182036094347e-05),
+_B5 = (0.0, -9.23364619367118555360e-02, -1.69364939002081722752e-02, -1.40086798182036094347e-05)
+_B2 = (
+    3.97849749499645077844e-01 + _I4 * _B3[0],
+    1.36783778460411720168e00 + _I4 * _B3[1],
+    4.98289622525382669416e-01 + _I4 * _B3[2],
+    -6.37898194594723280150e-04 + _I4 * _B3[3],
 )
 
 
@@ -197,12 +198,11 @@ class _Derivative(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
-        count, saved = ctx.count, ctx.saved_tensors
+        saved, count = ctx.saved_tensors, int(ctx.count)
         moved = tangents[:count]
         if all(each is None for each in moved):
             return (None,) * (count // 2)
-        found = _derivative([*saved[:count], *moved], saved[count:])
-        return found[count // 2 :]
+        return _derivative([*saved[:count], *moved], saved[count:])[count // 2 :]
 
     @staticmethod
     def vmap(
@@ -308,7 +308,9 @@ def _factors(x: Tensor, x2: Tensor, x3: Tensor, counts: list[int]) -> Iterator[T
     yield x2
     yield x3
     powers = [x, x2, x3, x3 @ x3]
-    b1, result, n, m, b5 = (_polynomial(each, powers) for each in (_B1, _B2, _B3, _B4, _B5))
+    b1, result, n, m, b5 = (
+        _combined(zip(each, powers, strict=True)) for each in (_B1, _B2, _B3, _B4, _B5)
+    )
     del x, x2, x3, powers
     yield b1
     yield b5
@@ -317,7 +319,8 @@ def _factors(x: Tensor, x2: Tensor, x3: Tensor, counts: list[int]) -> Iterator[T
     n.add_(m)
     yield n
     yield m
-    result = _plus_product(result, n, m)
+    result = _plus_product(result.add_(m, alpha=_SHIFT), n, m)
+    result.diagonal(dim1=-2, dim2=-1).add_(1)
     del n, m
     for count in counts:
         base = result if result.ndim == 2 else result[:count]
@@ -379,17 +382,22 @@ def _recurrence(parts: Parts, factors: Iterator[Tensor], squarings: int) -> Part
     del parts, x, x2, x3
 
     def combined(coefficients: Sequence[float], base: Tensor | None = None) -> Parts:
-        return [base, *(_combined(coefficients[1:], each) for each in powers)]
+        found: Parts = [base]
+        for each in powers:
+            terms = [(c, p) for c, p in zip(coefficients, each, strict=True) if p is not None]
+            found.append(_combined(terms) if terms else None)
+        return found
 
     m = _product(combined(_B1, b1), combined(_B5, b5), combined(_B4))
     del b1, b5
     n = combined(_B3, next(factors))
     m[0] = next(factors)
-    for total, each in zip(n[1:], m[1:], strict=True):
-        if total is not None and each is not None:
-            total.add_(each)
     found = combined(_B2)
     powers.clear()
+    for one, other, each in zip(n[1:], found[1:], m[1:], strict=True):
+        if one is not None and other is not None and each is not None:
+            one.add_(each)
+            other.add_(each, alpha=_SHIFT)
     found = _product(n, m, found)
     del n, m
     for base in islice(factors, squarings):
@@ -420,25 +428,12 @@ def _plus_product(total: Tensor | None, a: Tensor, b: Tensor) -> Tensor:
     return total.addmm_(a, b) if total.ndim == 2 else total.baddbmm_(a, b)
 
 
-def _combined(coefficients: Sequence[float], powers: Sequence[Tensor | None]) -> Tensor | None:
-    """c₁·P₁ + c₂·P₂ + …, new, of those that are there."""
-    total: Tensor | None = None
-    for coefficient, power in zip(coefficients, powers, strict=True):
-        if coefficient and power is not None:
-            if total is None:
-                total = coefficient * power
-            else:
-                total.add_(power, alpha=coefficient)
-    return total
-
-
-def _polynomial(coefficients: Sequence[float], powers: Sequence[Tensor]) -> Tensor:
-    """c₀·I + c₁·P₁ + c₂·P₂ + …, new."""
-    constant, *others = coefficients
-    total = _combined(others, powers)
-    assert total is not None
-    if constant:
-        total.diagonal(dim1=-2, dim2=-1).add_(constant)
+def _combined(terms: Iterable[tuple[float, Tensor]]) -> Tensor:
+    """c₁·P₁ + c₂·P₂ + …, new; those with c = 0 are not looked at."""
+    (first, power), *others = (term for term in terms if term[0])
+    total = first * power
+    for coefficient, power in others:
+        total.add_(power, alpha=coefficient)
     return total
 
 
