@@ -140,12 +140,12 @@ class _Exponential(torch.autograd.Function):
         if cotangent is None:
             return None, None
         A, *known = ctx.saved_tensors
-        return None, _derivative([A.mH, cotangent], _adjoint_known(known))[0]
+        return None, _derivative(True, [A.mH, cotangent], known)[0]
 
     @staticmethod
     def jvp(ctx: Any, _: None, tangent: Tensor) -> tuple[Tensor | None, ...]:
         A, *known = ctx.saved_tensors
-        return _derivative([A, tangent], known)[0], *[None] * (len(known) - 1)
+        return _derivative(False, [A, tangent], known)[0], *[None] * (len(known) - 1)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, keep: bool, A: Tensor) -> tuple[tuple[Tensor, ...], int]:
@@ -153,62 +153,65 @@ class _Exponential(torch.autograd.Function):
 
 
 class _Derivative(torch.autograd.Function):
-    """(2ᵐ, *parts, *known) → the parts with εₘ₋₁ of exp of these parts, 2ᵐ⁻¹ tensors.
+    """(turned, 2ᵐ, *parts, *known) → the parts with εₘ₋₁ of exp of these parts, 2ᵐ⁻¹ tensors.
 
-    With m = 1 the derivative of exp at parts[0] in the direction parts[1]. Known are exp(parts[0])
-    and, where they were kept, its plan and factors. The batch dimensions of the parts broadcast.
+    With m = 1 the derivative of exp at parts[0] in the direction parts[1]. Known of A are exp(A)
+    and, where they were kept, its plan and factors; parts[0] is A, or Aᴴ if `turned`. The batch
+    dimensions of the parts broadcast.
     """
 
     @staticmethod
-    def forward(count: int, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(turned: bool, count: int, *tensors: Tensor | None) -> tuple[Tensor, ...]:
         parts = tensors[:count]
         result, *kept = (each for each in tensors[count:] if each is not None)
         direction = parts[1]
         if count == 2 and direction is not None:
             multiple = _multiple_of_identity(direction)
             if multiple is not None:
-                return (multiple * result,)
-        return _along_forward(parts, kept)
+                return (multiple * (result.mH if turned else result),)
+        return _along_forward(turned, parts, kept)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.count = inputs[0]
+        ctx.turned, ctx.count, *tensors = inputs
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs[1:])
-        ctx.save_for_forward(*inputs[1:])
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
         count, saved = ctx.count, ctx.saved_tensors
-        parts, known = saved[:count], _adjoint_known(saved[count:])
-        gradients: Parts = [None] * (1 + len(saved))
-        needed = [part for part in range(count) if ctx.needs_input_grad[1 + part]]
+        known = saved[count:]
+        parts = [None if part is None else part.mH for part in saved[:count]]
+        gradients: Parts = [None] * len(saved)
+        needed = [part for part in range(count) if ctx.needs_input_grad[2 + part]]
         if not needed or all(each is None for each in cotangents):
-            return tuple(gradients)
+            return None, None, *gradients
         if count == 2 and needed == [1]:
-            (gradients[2],) = _derivative([_adjoint(parts[0]), *cotangents], known)
-            return tuple(gradients)
+            (gradients[1],) = _derivative(not ctx.turned, [parts[0], *cotangents], known)
+            return None, None, *gradients
         # Σ Re tr(Hᴴ·dY) is the part with every ε of Re tr(H̃·dY), where H̃ has each Hᴴ at the
         # complement, and there factors may be turned round: tr(H̃·D[dX]) = tr(D[H̃]·dX).
         opposite = [*reversed(cotangents), *[None] * (count // 2)]
-        found = _derivative([*map(_adjoint, parts), *opposite], known)
+        found = _derivative(not ctx.turned, [*parts, *opposite], known)
         for part in needed:
-            gradients[1 + part] = found[~part].sum_to_size(parts[part].shape)
-        return tuple(gradients)
+            gradients[part] = found[~part].sum_to_size(saved[part].shape)
+        return None, None, *gradients
 
     @staticmethod
-    def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
+    def jvp(ctx: Any, _: None, __: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
         saved, count = ctx.saved_tensors, int(ctx.count)
         moved = tangents[:count]
         if all(each is None for each in moved):
             return (None,) * (count // 2)
-        return _derivative([*saved[:count], *moved], saved[count:])[count // 2 :]
+        found = _derivative(ctx.turned, [*saved[:count], *moved], saved[count:])
+        return found[count // 2 :]
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: Any, count: int, *tensors: Tensor | None
+        info: Any, in_dims: Any, turned: bool, count: int, *tensors: Tensor | None
     ) -> tuple[tuple[Tensor, ...], int]:
-        dims = in_dims[1:]
+        dims = in_dims[2:]
         most = max(
             each.ndim - (dim is not None)
             for each, dim in zip(tensors[:count], dims, strict=False)
@@ -222,28 +225,20 @@ class _Derivative(torch.autograd.Function):
             return each.reshape(each.shape[:1] + (1,) * (most + 1 - each.ndim) + each.shape[1:])
 
         moved = [in_front(each, dim) for each, dim in zip(tensors, dims, strict=True)]
-        return _apply(_Derivative, count, *moved), 0
+        return _apply(_Derivative, turned, count, *moved), 0
 
 
-def _derivative(parts: Sequence[Tensor | None], known: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _derivative(
+    turned: bool, parts: Sequence[Tensor | None], known: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
     """`_Derivative`, or plain operations where `is_grads_batched` hides a batch from it."""
     if any(each is not None and _hides_batch(each) for each in parts):
-        return _along_forward(parts, () if torch.is_grad_enabled() else known[1:])
-    return _apply(_Derivative, len(parts), *parts, *known)
+        return _along_forward(turned, parts, () if torch.is_grad_enabled() else known[1:])
+    return _apply(_Derivative, turned, len(parts), *parts, *known)
 
 
 def _hides_batch(tensor: Tensor) -> bool:
     return torch._C._functorch.is_legacy_batchedtensor(tensor)
-
-
-def _adjoint(part: Tensor | None) -> Tensor | None:
-    return None if part is None else part.mH
-
-
-def _adjoint_known(known: Sequence[Tensor]) -> list[Tensor]:
-    """Of exp(A), the plan and the factors of A, those of Aᴴ."""
-    result, *kept = known
-    return [result.mH, *kept[:2], *(factor.mH for factor in kept[2:])]
 
 
 def _multiple_of_identity(matrix: Tensor) -> Tensor | None:
@@ -292,10 +287,10 @@ def _scaled(A: Tensor) -> tuple[_Plan, Iterator[Tensor]]:
             squarings, order = squarings.sort(descending=True, stable=True)
             *remaining, _ = accumulate(reversed(squarings.bincount().tolist()))
             plan = _Plan(order, squarings, remaining[::-1])
-            x, x2, x3 = (_sorted(each, order) for each in (x, x2, x3))
             exponent, finite = (each[order] for each in (exponent, finite))
         scale = _power_of_two(exponent - plan.squarings, x.dtype)
         scale = torch.where(finite[..., None, None], scale, torch.nan)
+    x, x2, x3 = (_sorted(each, plan.order) for each in (x, x2, x3))
     return plan, _factors(x * scale, x2 * scale**2, x3 * scale**3, plan.counts)
 
 
@@ -331,8 +326,14 @@ def _factors(x: Tensor, x2: Tensor, x3: Tensor, counts: list[int]) -> Iterator[T
     yield result
 
 
-def _along_forward(parts: Sequence[Tensor | None], kept: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The upper half of the parts of exp of these parts, in the shape to which they broadcast."""
+def _along_forward(
+    turned: bool, parts: Sequence[Tensor | None], kept: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """The upper half of the parts of exp of these parts, in the shape to which they broadcast.
+
+    What is `kept`, and how many squarings there are, is that of A, where parts[0] is Aᴴ if
+    `turned`.
+    """
     A = parts[0]
     assert A is not None
     there = [each.shape for each in parts if each is not None]
@@ -346,8 +347,10 @@ def _along_forward(parts: Sequence[Tensor | None], kept: Sequence[Tensor]) -> tu
             order, squarings, *factors = kept
             source, taken = iter(factors), len(factors) - 7
         else:
-            plan, source = _scaled(A)
+            plan, source = _scaled(A.mH if turned else A)
             order, squarings, taken = plan.order, plan.squarings, len(plan.counts)
+        if turned:
+            source = (factor.mH for factor in source)
         n, batch = shape[-1], math.prod(A.shape[:-2])
         extra = math.prod(shape[: len(shape) - A.ndim])
         layout = [count for count in (extra, batch) if count > 1]

@@ -26,7 +26,7 @@ def member(family: str, n: int, norm: float, dtype: torch.dtype, seed: int = 0) 
     elif family == "Jordan blocks":
         ones = torch.ones(n - 1, dtype=dtype)
         ones[n // 2] = 0
-        a = torch.diag(ones, 1) + a[0, 0].sign() * torch.eye(n, dtype=dtype)
+        a = torch.diag(ones, 1) + a[0, 0].sgn() * torch.eye(n, dtype=dtype)
     a = a / torch.linalg.matrix_norm(a, 1) * norm
     return a.resolve_conj()
 
