@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from explorer.engine.hessian import hvp
     from explorer.engine.plan import Passes, Plan
     from explorer.experiment import Experiment, InvalidExperiment
+    from explorer.exponential import matrix_exp
     from explorer.own import function, head
     from explorer.result import Result
     from explorer.worker import Worker
@@ -35,6 +36,7 @@ _HOME = {
     "head": "own",
     "hvp": "engine.hessian",
     "lab": "app.laboratory",
+    "matrix_exp": "exponential",
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
 }
@@ -52,6 +54,7 @@ __all__ = [
     "head",
     "hvp",
     "lab",
+    "matrix_exp",
     "plan",
     "pullback",
 ]

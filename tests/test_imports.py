@@ -20,10 +20,10 @@ ENGINE = {
         *("saved", "structure", "trunk"),
     )
 }
-COMPUTES = {
-    *("accuracy", "compilation", "devices", "execute", "flatten", "jacobian", "linearization"),
-    *("measure", "scaling"),
-} | ENGINE
+COMPUTES = ENGINE | {
+    *("accuracy", "compilation", "devices", "execute", "exponential", "flatten", "jacobian"),
+    *("linearization", "measure", "scaling"),
+}
 MODULES = sorted(
     name.removeprefix("explorer.")
     for _, name, _ in pkgutil.walk_packages([str(ROOT)], "explorer.")
