@@ -39,12 +39,6 @@ def test_inputs_outputs_and_dtype_are_as_described(name: str, dtype: str, size: 
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradient_is_that_of_finite_differences(name: str) -> None:
-    problem = build(name, 4)
-    assert torch.autograd.gradcheck(problem.f, problem.x.clone().requires_grad_())
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
 def test_defaults_are_allowed_and_help_is_there(name: str) -> None:
     described = FUNCTIONS[name]
     assert described.name == name
@@ -139,7 +133,10 @@ def test_tanh_network_costs_two_operations_a_weight(outputs: int | None, layers:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_estimates_grow_with_the_size(name: str, dtype: str) -> None:
-    costs = [FUNCTIONS[name].cost(setting(name, size, dtype)) for size in (2, 20, 200, 2000)]
+    field = FUNCTIONS[name].size
+    low, high = int(field.minimum), int(field.maximum)
+    sizes = [max(low, high // divisor) for divisor in (1000, 100, 10, 1)]
+    costs = [FUNCTIONS[name].cost(setting(name, size, dtype)) for size in dict.fromkeys(sizes)]
     for smaller, larger in itertools.pairwise(costs):
         assert 0 < smaller.forward.seconds < larger.forward.seconds
         assert 0 < smaller.backward.seconds < larger.backward.seconds

@@ -82,7 +82,7 @@ def build(setting: Setting) -> Problem:
     images = (turned.flatten(1) if dense else turned[:, None]).to(setting.device, dtype)
 
     def f(x: Tensor) -> Tensor:
-        first, first_bias, second, second_bias, third, third_bias = x.split(parts)
+        first, first_bias, second, second_bias, third, third_bias = torch.split(x, parts)
         first, second, third = (
             each.view(shape) for each, shape in zip((first, second, third), shapes, strict=True)
         )
@@ -140,13 +140,15 @@ def _losses(
 
 def cost(setting: Setting) -> Cost:
     """Two operations a weight, image and place, and as many again for each of the two gradients of
-    a layer; the entries that the activations and the rearranged images of a convolution hold."""
+    a layer, of which the first has one: the images are no part of x. The activations are the
+    elementwise work, and the memory."""
     n, images = setting.size, setting.parameters["images"]
     dense = setting.parameters["trunk"] == "dense"
     item = 8 if setting.dtype == "float64" else 4
     first, second, third = (math.prod(shape) for shape in weights(setting))
     places = (1, 1) if dense else (_PIXELS, _PIXELS // 4)
-    products = 2.0 * images * (first * places[0] + second * places[1] + third)
+    of_first = 2.0 * images * first * places[0]
+    products = of_first + 2.0 * images * (second * places[1] + third)
     channels = 4 * n if dense else 2 * n
     entries = images * channels * sum(places)
     parameters = sum(sizes(setting))
@@ -157,7 +159,7 @@ def cost(setting: Setting) -> Cost:
         fast *= _SLOW
     return Cost(
         forward=Work(products, moved, calls, fast),
-        backward=Work(2 * products, 2 * moved, 2 * calls, fast),
+        backward=Work(2 * products - of_first, 2 * moved, 2 * calls, fast),
         memory_bytes=float(item * (_HELD * entries + 3 * parameters)),
     )
 

@@ -58,7 +58,8 @@ def build(setting: Setting) -> Problem:
     generator = torch.Generator().manual_seed(setting.seed)
 
     def uniform(*shape: int) -> Tensor:
-        return (2 * torch.rand(shape, generator=generator) - 1) / math.sqrt(n)
+        bound = 1 / math.sqrt(n)
+        return torch.empty(shape).uniform_(-bound, bound, generator=generator)
 
     def there(tensor: Tensor) -> Tensor:
         return tensor.to(setting.device, dtype)
@@ -78,7 +79,7 @@ def build(setting: Setting) -> Problem:
         drawn = torch.eye(n).repeat(_GATES[cell], 1)
     else:
         drawn = torch.empty(rows, n)
-        for block in drawn.split(n):
+        for block in torch.split(drawn, n):
             torch.nn.init.orthogonal_(block, generator=generator)
     weights = there(drawn)
 
@@ -93,16 +94,16 @@ def build(setting: Setting) -> Problem:
 
     def gru(x: Tensor) -> Tensor:
         for gates_u, new_u in zip(u[:, : 2 * n], u[:, 2 * n :], strict=True):
-            gates, new = (weights @ x).split([2 * n, n])
-            r, z = torch.sigmoid(gates_u + gates).split(n)
+            gates, new = torch.split(weights @ x, [2 * n, n])
+            r, z = torch.split(torch.sigmoid(gates_u + gates), n)
             new = torch.tanh(new_u + r * (new + recurrent_bias))
             x = new + z * (x - new)
         return x
 
     def lstm(x: Tensor) -> Tensor:
-        h, c = x.split(n)
+        h, c = torch.split(x, n)
         for each in u:
-            i, f, g, o = (each + weights @ h).split(n)
+            i, f, g, o = torch.split(each + weights @ h, n)
             c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
             h = torch.sigmoid(o) * torch.tanh(c)
         return torch.cat([h, c])
@@ -135,7 +136,7 @@ def cost(setting: Setting) -> Cost:
     moved = steps * (READ * weights * item + 50.0 * transcendental * n)
     products, fast = 2.0 * weights * steps, rate(setting.dtype)
     u = steps * _GATES[cell] * n * item
-    drawing = weights * (item + 4) + steps * n * item
+    drawing = weights * (12 if setting.dtype == "float64" else 4) + steps * n * item
     running = weights * item + steps * kept * n * item
     return Cost(
         forward=Work(products, moved, steps * calls, fast),
@@ -155,7 +156,7 @@ _CELLS = {
 FUNCTION = Function(
     name="recurrent_network",
     title="Recurrent network",
-    formula="y = s_T, s_t = cell(s_{t−1}, u_t), s₀ = x, of T seeded inputs u_t",
+    formula="y = s_T of s_t = cell(s_{t−1}, u_t), s_0 = x, with seeded u_t",
     why_slow="no step can begin before the one before it is done, forward or backward, and each "
     "multiplies by all of the recurrent weights.",
     size=Field(
