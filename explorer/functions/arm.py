@@ -175,15 +175,13 @@ def cost(setting: Setting) -> Cost:
     n = setting.size
     item = 8 if setting.dtype == "float64" else 4
     return Cost(
-        forward=Work(0.0, n * 60 * item, _CALLS + n * _FORWARD),
-        backward=Work(0.0, n * 120 * item, _CALLS + n * _BACKWARD),
+        forward=Work(0.0, n * 60 * item, 40 + 3 * n),
+        backward=Work(0.0, n * 120 * item, 100 + 8 * n),
         memory_bytes=_WORKSPACE + n * _OF_A_JOINT,
     )
 
 
-_FORWARD, _BACKWARD = 3, 7  # operators a joint
-_CALLS = 40
-_OF_A_JOINT = 4e3
+_OF_A_JOINT = 5.5e3  # bytes, most of them the bookkeeping of autograd: measured
 _WORKSPACE = 1e6
 
 FUNCTION = Function(
