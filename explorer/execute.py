@@ -196,7 +196,7 @@ class _Run:
         self._costs = Costs.of(seconds, seconds * _ratio(cost))
         if self._problem.exact is not None:
             exact = self._problem.exact
-            self._reference = "closed form"
+            self._reference = exact.source
             x = wide(self._problem.x)
             self._exact = {
                 name: exact_gradient(head, exact, x) for name, head in self._heads.items()

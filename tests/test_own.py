@@ -159,7 +159,7 @@ def test_a_literal_has_strings_and_its_default_among_them() -> None:
     def f(x: Tensor, order: Literal[1, 2] = 1) -> Tensor:
         return x
 
-    with pytest.raises(ValueError, match="Parameter `order` of f is 1. A Literal of strings"):
+    with pytest.raises(ValueError, match="Parameter `order` of f is 1"):
         own.register(f, X, ())
 
 

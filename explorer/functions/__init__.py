@@ -7,6 +7,7 @@ from explorer.functions import (
     digits,
     heat,
     integral,
+    matrix_exp_entries,
     matrix_exp_trace,
     ode,
     recurrent,
@@ -17,7 +18,8 @@ from explorer.functions.description import Function
 FUNCTIONS: dict[str, Function] = {
     module.FUNCTION.name: module.FUNCTION
     for module in (
-        *(matrix_exp_trace, tanh_network, recurrent, digits, integral, ode, heat, arm),
+        *(matrix_exp_trace, matrix_exp_entries, integral, ode, heat, arm),
+        *(tanh_network, recurrent, digits),
     )
 }
 

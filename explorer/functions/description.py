@@ -31,11 +31,13 @@ class Setting:
 class Exact:
     """The exact value and Jacobian, known apart from autograd; both float64 on the CPU.
 
-    `value` has the shape of y; `jacobian` has shape `(*y.shape, *x.shape)`.
+    `value` has the shape of y; `jacobian` has shape `(*y.shape, *x.shape)`. `source` says what
+    they are from.
     """
 
     value: Tensor
     jacobian: Tensor
+    source: str = "closed form"
 
 
 @dataclass(frozen=True)

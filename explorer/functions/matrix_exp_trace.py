@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work, rate
+from explorer.functions import exponentials
+from explorer.functions.description import Cost, Exact, Function, Problem, Setting
 
 
 def build(setting: Setting) -> Problem:
-    """f and x, a scalar in the setting's dtype; the matrix exponential is torch's, complex."""
+    """f and x, a scalar in the setting's dtype; the matrix is complex."""
     import torch
 
     n = setting.size
@@ -22,8 +23,10 @@ def build(setting: Setting) -> Problem:
     ones = torch.ones(n, n, dtype=dtype, device=setting.device)
     zeros = torch.zeros_like(ones)
 
+    exp = exponentials.exponential(setting)
+
     def f(x: torch.Tensor) -> torch.Tensor:
-        return torch.matrix_exp(torch.complex(zeros, x * ones)).diagonal().sum().real
+        return exp(torch.complex(zeros, x * ones)).diagonal().sum().real
 
     point = x.item()  # as the dtype holds it: float32 moves x = 0.1, and n·x moves with it
     exact = Exact(
@@ -34,31 +37,19 @@ def build(setting: Setting) -> Problem:
 
 
 def cost(setting: Setting) -> Cost:
-    """Matrix products of size n, as `torch.matrix_exp` makes them.
-
-    Degree 18 in 5 products and s squarings, ‖A‖₁ = n·|x| scaled below 1.09 (float64) or 3.01
-    (float32), where a complex product takes 8·n³ operations. The backward exponentiates a 2n×2n
-    block matrix: 8 times the work a product, and `_BLOCK_MATRICES` matrices held at the peak.
-    """
+    """Complex products of 8·n³ operations, at ‖A‖₁ = n·|x|; the peak is the backward's."""
     n = setting.size
-    reach = 1.09 if setting.dtype == "float64" else 3.01
-    norm = n * abs(setting.parameters["x"])
-    squarings = max(0, math.ceil(math.log2(norm / reach))) if norm > reach else 0
-    product = 8.0 * n**3
-    item = 16 if setting.dtype == "float64" else 8
-    fast = rate(setting.dtype)
-    return Cost(
-        forward=Work((5 + squarings) * product, calls=_CALLS, rate=fast),
-        backward=Work(8 * (5 + squarings) * product, calls=2 * _CALLS, rate=fast),
-        memory_bytes=_WORKSPACE + _BLOCK_MATRICES * (2 * n) ** 2 * item,
+    forward, backward = exponentials.work(
+        setting, n * abs(setting.parameters["x"]), 8.0 * n**3, trace=True
     )
+    item = 16 if setting.dtype == "float64" else 8
+    matrices = _MATRICES[setting.parameters["derivative"]]
+    memory = exponentials.WORKSPACE + matrices * n**2 * item
+    return Cost(forward, backward, memory)
 
 
 # Measured as the peak of one forward and backward at n = 200, 400 and 1000, in both dtypes.
-_BLOCK_MATRICES = 16.0
-_WORKSPACE = 50e6
-
-_CALLS = 40  # operators of one matrix exponential, about
+_MATRICES = {"torch": 64.0, "fast": 12.0}
 
 FUNCTION = Function(
     name="matrix_exp_trace",
@@ -85,6 +76,7 @@ FUNCTION = Function(
             maximum=10.0,
             help="where the gradients are taken",
         ),
+        exponentials.DERIVATIVE,
     ),
     inputs=lambda setting: 1,
     outputs=lambda setting: 1,

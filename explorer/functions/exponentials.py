@@ -1,0 +1,58 @@
+"""What the two functions of a matrix exponential share: whose derivative it has, and its cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from explorer.fields import Field
+from explorer.functions.description import Setting, Work, rate
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+DERIVATIVE = Field(
+    "derivative",
+    "choice",
+    "Derivative",
+    default="torch",
+    choices=("torch", "fast"),
+    help="of torch.matrix_exp, by the exponential of a matrix twice as large, or of "
+    "explorer.matrix_exp, along the products of the forward",
+)
+
+WORKSPACE = 50e6
+"""Bytes that the first products of a process take, whatever their size."""
+
+_CALLS = 40  # operators of one matrix exponential, about
+
+
+def exponential(setting: Setting) -> Callable[[Tensor], Tensor]:
+    """torch's matrix exponential, or explorer's, as the derivative is chosen."""
+    if setting.parameters["derivative"] == "fast":
+        from explorer.exponential import matrix_exp
+
+        return matrix_exp
+    import torch
+
+    return torch.matrix_exp
+
+
+def work(setting: Setting, norm: float, flops: float, trace: bool = False) -> tuple[Work, Work]:
+    """(the forward, the backward) at a 1-norm, of products of so many operations each.
+
+    Both forwards take 5 products and s squarings, with the norm scaled below 1.09 (float64) or
+    3.01 (float32). torch's backward exponentiates a block matrix, 8 times the work; explorer's
+    takes 3 times its forward's products, and none for the cotangent that a trace sends back.
+    """
+    reach = 1.09 if setting.dtype == "float64" else 3.01
+    squarings = max(0, math.ceil(math.log2(norm / reach))) if norm > reach else 0
+    products = 5 + squarings
+    fast = setting.parameters["derivative"] == "fast"
+    backward = (0 if trace else 3) * products if fast else 8 * products
+    a_second = rate(setting.dtype)
+    return (
+        Work(products * flops, calls=_CALLS, rate=a_second),
+        Work(backward * flops, calls=2 * _CALLS, rate=a_second),
+    )
