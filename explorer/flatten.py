@@ -28,7 +28,8 @@ def flattened(
     """f at x, x and y each one real tensor.
 
     A single real tensor keeps its shape; anything else is laid end to end, a dict in the order
-    of its keys, a complex entry as its two parts. The heads get y, and x where they take it, as f has them.
+    of its keys, a complex entry as its two parts. The heads get y, and x where they take it, as
+    f has them.
     """
     real = getattr(torch, dtype)
     inputs = Inputs.of(as_tensor(x), "x")

@@ -163,10 +163,8 @@ def test_typing_a_head_runs_nothing(started: Laboratory) -> None:
 
 
 def test_a_page_on_one_s_own_function() -> None:
-    factor = torch.tensor(2.0, dtype=torch.float64)
-    described = own.register(
-        lambda x, power=3: factor * x**power, torch.ones(2, dtype=torch.float64), [lambda y: y.sum()]
-    )
+    factor, x = torch.tensor(2.0, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    described = own.register(lambda x, power=3: factor * x**power, x, [lambda y: y.sum()])
     try:
         found = Laboratory(State(described.name), Runner(Worker()))
         found.start()
