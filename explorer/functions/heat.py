@@ -109,7 +109,7 @@ def cost(setting: Setting) -> Cost:
     )
 
 
-_FORWARD, _BACKWARD = 8, 10  # times that a matrix is read or written
+_FORWARD, _BACKWARD = 8, 6  # times that a matrix is read or written
 _WORKSPACE = 2e6
 
 FUNCTION = Function(
