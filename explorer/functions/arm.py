@@ -165,8 +165,8 @@ def _square_from_one(y: Tensor) -> Tensor:
 _HEADS = {
     "plane": _to_plane,
     "target": _to_target,
-    "unit_quaternion_norm": _norm_from_one,
-    "unit_quaternion_square": _square_from_one,
+    "unit_norm": _norm_from_one,
+    "unit_square": _square_from_one,
 }
 
 
@@ -220,7 +220,7 @@ FUNCTION = Function(
     heads=(
         OwnHead("plane", "(p_z − ½)²"),
         OwnHead("target", "‖p − (½, ½, ½)‖"),
-        OwnHead("unit_quaternion_norm", "(‖q‖ − 1)²"),
-        OwnHead("unit_quaternion_square", "(‖q‖² − 1)²"),
+        OwnHead("unit_norm", "(‖q‖ − 1)²"),
+        OwnHead("unit_square", "(‖q‖² − 1)²"),
     ),
 )

@@ -79,8 +79,8 @@ def test_heads_are_their_formulas(dtype: torch.dtype) -> None:
     y = torch.tensor([0.5, 0.5, 3.5, 0.0, 0.0, 0.0, 3.0], dtype=dtype)
     assert heads["plane"](y).item() == 9.0
     assert heads["target"](y).item() == 3.0
-    assert heads["unit_quaternion_norm"](y).item() == 4.0
-    assert heads["unit_quaternion_square"](y).item() == 64.0
+    assert heads["unit_norm"](y).item() == 4.0
+    assert heads["unit_square"](y).item() == 64.0
     assert all(head(y).dtype == dtype and head(y).shape == () for head in heads.values())
 
 
@@ -89,8 +89,8 @@ def test_constraints_differ_in_smoothness_at_a_small_quaternion(norm: float) -> 
     heads = arm(3).heads
     y = torch.tensor([0.0, 0, 0, 0, 0.6, 0, -0.8], dtype=torch.float64) * norm
     y.requires_grad_()
-    (kinked,) = torch.autograd.grad(heads["unit_quaternion_norm"](y), y)
-    (smooth,) = torch.autograd.grad(heads["unit_quaternion_square"](y), y)
+    (kinked,) = torch.autograd.grad(heads["unit_norm"](y), y)
+    (smooth,) = torch.autograd.grad(heads["unit_square"](y), y)
     assert kinked.norm().item() == pytest.approx(2 * (1 - norm), rel=1e-12)
     assert smooth.norm().item() == pytest.approx(4 * norm * (1 - norm**2), rel=1e-12)
 
@@ -103,7 +103,7 @@ def test_gradients_of_the_heads_are_exact() -> None:
         expected = exact_gradient(problem.heads[name], problem.exact)
         assert relative_difference(gradient, expected) < 1e-12
     # The angles turn the orientation, and leave its norm.
-    for name in ("unit_quaternion_norm", "unit_quaternion_square"):
+    for name in ("unit_norm", "unit_square"):
         gradient = found.gradients[names.index(name)]
         assert gradient[:20].abs().max() < 1e-14 < 0.1 < gradient[20:].norm()
 
