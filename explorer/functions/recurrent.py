@@ -127,8 +127,8 @@ def _reflected_walk(x: Tensor, u: Tensor) -> Exact:
 
 def cost(setting: Setting) -> Cost:
     """A product of the recurrent weights and a vector for every step, which reads them all, and
-    the operators of the cell. The memory is the weights, u, and what autograd keeps of each step;
-    or the drawing of the weights in float32."""
+    the operators of the cell. The memory is the weights, u, what autograd keeps of each step, and
+    as much again in the holes that its temporaries leave; or the drawing of the weights."""
     n, steps, cell = setting.size, setting.parameters["steps"], setting.parameters["cell"]
     item = 8 if setting.dtype == "float64" else 4
     weights = _GATES[cell] * n * n
@@ -137,7 +137,7 @@ def cost(setting: Setting) -> Cost:
     products, fast = 2.0 * weights * steps, rate(setting.dtype)
     u = steps * _GATES[cell] * n * item
     drawing = weights * (12 if setting.dtype == "float64" else 4) + steps * n * item
-    running = weights * item + steps * kept * n * item
+    running = weights * item + 2 * steps * kept * n * item
     return Cost(
         forward=Work(products, moved, steps * calls, fast),
         backward=Work(products, moved, 2 * steps * calls, fast),

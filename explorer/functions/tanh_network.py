@@ -40,11 +40,13 @@ def build(setting: Setting) -> Problem:
     dtype = getattr(torch, setting.dtype)
     generator = torch.Generator().manual_seed(setting.seed)
     scale = setting.parameters["gain"] / math.sqrt(setting.size)
-    weights = [
-        # In place: a second copy left holes that nothing fitted in, as large as all weights.
-        torch.randn(shape, generator=generator).mul_(scale).to(setting.device, dtype)
-        for shape in shapes(setting)
-    ]
+
+    def drawn(shape: tuple[int, int]) -> torch.Tensor:
+        # Its place first: drawn before it, each left a hole, half of all the weights together.
+        place = torch.empty(shape, dtype=dtype, device=setting.device)
+        return place.copy_(torch.randn(shape, generator=generator).mul_(scale))
+
+    weights = [drawn(shape) for shape in shapes(setting)]
     x = torch.randn(setting.size, generator=generator).to(setting.device, dtype)
 
     def f(x: torch.Tensor) -> torch.Tensor:
