@@ -42,7 +42,7 @@ from explorer.engine.saved import saved_bytes
 from explorer.events import Linearized, Progress
 from explorer.experiment import Along, Experiment, InvalidExperiment, uninstalled
 from explorer.expression import ExpressionError
-from explorer.functions.description import Cost, Problem
+from explorer.functions.description import Cost, Problem, decomposition_seconds
 from explorer.heads import EVERYWHERE, FINITE, Head
 from explorer.jacobian import head_gradients, spectral_norm
 from explorer.linearization import linearized
@@ -93,12 +93,13 @@ def execute(
     problem = uninstalled(experiment.paths)
     if problem:
         raise InvalidExperiment({"paths": problem})
-    spare = _require_memory(experiment, memory_limit)
-    yield from _Run(experiment, full, keep, spare).events()
+    spare, room = _require_memory(experiment, memory_limit)
+    yield from _Run(experiment, full, keep, spare, room).events()
 
 
-def _require_memory(experiment: Experiment, limit: int | None) -> float:
-    """The bytes that are left on the CPU beside the run, as its estimate tells."""
+def _require_memory(experiment: Experiment, limit: int | None) -> tuple[float, float]:
+    """The bytes that are left beside one forward and backward, as their estimate tells: on the
+    CPU, and on the device."""
     apart = experiment.device.startswith("cuda")  # a device with memory of its own
     here = memory.available() if limit is None else limit
     free = int(torch.cuda.mem_get_info(experiment.device)[0]) if apart and limit is None else here
@@ -109,7 +110,7 @@ def _require_memory(experiment: Experiment, limit: int | None) -> float:
             f"{_gigabytes(need)}, and {_gigabytes(free)} are free on {experiment.device}. "
             "Choose a smaller size" + (", or float32." if experiment.dtype == "float64" else ".")
         )
-    return here if apart else here - need
+    return (here if apart else here - need), free - need
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,14 @@ class _Path:
 class _Run:
     """One experiment under way."""
 
-    def __init__(self, experiment: Experiment, full: bool, keep: bool, spare: float) -> None:
+    def __init__(
+        self, experiment: Experiment, full: bool, keep: bool, spare: float, room: float
+    ) -> None:
         self.experiment = experiment
         self._full = full
         self._keep = keep
         self._spare = spare  # bytes left on the CPU for the reference
+        self._room = room  # bytes left on the device for dy/dx
         self._start = time.monotonic()
         self._heads: dict[str, Head] = {}
         self._paths = {name: _Path() for name in experiment.paths}
@@ -222,6 +226,9 @@ class _Run:
             path.predicted = self._predicted(name)
             if name == "jvp" and self.experiment.compile:
                 path.left_out = "not run: forward mode does not go through a compiled f"
+                continue
+            if name in ("reuse", "jvp") and not self._jacobian_fits:
+                path.left_out = f"not run: {self._too_large}"
                 continue
             if path.predicted > self._left():
                 path.left_out = (
@@ -373,6 +380,23 @@ class _Run:
             seconds += self._scan.remaining
         return min(seconds, max(0.0, self._left()))
 
+    # Memory: whether dy/dx can be held.
+
+    @property
+    def _jacobian_bytes(self) -> int:
+        return 2 * self._sizes.outputs * self._sizes.inputs * self._y.element_size()
+
+    @property
+    def _jacobian_fits(self) -> bool:
+        return self._jacobian_bytes <= self._room
+
+    @property
+    def _too_large(self) -> str:
+        return (
+            f"dy/dx has {self._sizes.outputs} × {self._sizes.inputs} entries, and forming it "
+            f"takes about {_gigabytes(self._jacobian_bytes)}, more than is free"
+        )
+
     def _execution(self, name: str) -> Callable[[], _Found]:
         every = [head.apply for head in self._heads.values()]
         problem = self._problem
@@ -443,16 +467,24 @@ class _Run:
             if path.found is not None and path.found.jacobian is not None
         }
         source = min(formed, key=list(PATHS).index, default="")
+        predicted = decomposition_seconds(outputs, self._problem.x.numel())
+        if not source:
+            predicted += predicted_seconds("reuse", self._sizes, self._costs)
+        why_not = "" if source or self._jacobian_fits else self._too_large
+        if predicted > self._left():
+            what = "the singular values" if source else "dy/dx"
+            why_not = (
+                f"{what} would take about {_seconds(predicted)}, more than is left of the budget"
+            )
+        if why_not:
+            method = f"left out: {why_not}"
+            return (
+                JacobianResult(spectral_norm=None, heads={}, method=method),
+                formed[source] if source else None,
+            )
         if source:
             matrix, method = formed[source], f"dense, from the Jacobian that {source} formed"
         else:
-            predicted = predicted_seconds("reuse", self._sizes, self._costs)
-            if predicted > self._left():
-                method = (
-                    f"left out: dy/dx would take about {_seconds(predicted)}, "
-                    "more than is left of the budget"
-                )
-                return JacobianResult(spectral_norm=None, heads={}, method=method), None
             matrix = jacobian(self._problem.f, self._problem.x)
             method = "dense, from a Jacobian formed for this, one backward an entry of y"
         norm = spectral_norm(matrix, outputs)

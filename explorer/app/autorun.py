@@ -5,7 +5,8 @@ from __future__ import annotations
 from explorer import scan
 from explorer.engine.plan import Costs, Sizes, predicted_seconds
 from explorer.experiment import Along, Experiment
-from explorer.functions.description import CALL, RATE, Setting, Work
+from explorer.functions.description import CALL, Setting, Work, decomposition_seconds
+from explorer.heads import count
 from explorer.result import Result
 
 _PASS = 2e-4  # seconds of a pass that has next to nothing to compute
@@ -55,12 +56,14 @@ class Pace:
         """Seconds to expect of a whole run: warm-ups, repeats, spectral norms and the scaling."""
         setting, described = experiment.setting, experiment.described
         outputs, inputs = described.outputs(setting), described.inputs(setting)
-        sizes = Sizes(len(experiment.heads), outputs, inputs)
+        sizes = Sizes(count(experiment.heads), outputs, inputs)
         costs = self._costs(experiment, setting)
         once = sum(predicted_seconds(path, sizes, costs) for path in experiment.paths)
-        decomposition = 20.0 * outputs * inputs * min(outputs, inputs) / RATE
+        norms = decomposition_seconds(outputs, inputs)
+        if not {"reuse", "jvp"} & set(experiment.paths):
+            norms += predicted_seconds("reuse", sizes, costs)  # what forms dy/dx for them
         scaling = sum(self._scan(experiment, along) for along in experiment.scaling)
-        whole = _START + (experiment.repeats + _WARM_UPS) * once + decomposition + scaling
+        whole = _START + (experiment.repeats + _WARM_UPS) * once + norms + scaling
         return whole if experiment.budget is None else min(whole, experiment.budget)
 
     def _costs(self, experiment: Experiment, setting: Setting) -> Costs:

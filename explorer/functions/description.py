@@ -77,6 +77,11 @@ CALL = 4e-6
 """Seconds of one operator of torch that has next to nothing to compute."""
 
 
+def decomposition_seconds(outputs: int, inputs: int) -> float:
+    """Of the singular values of an m×n matrix, about 20·m·n·min(m, n) operations, in float64."""
+    return 20.0 * outputs * inputs * min(outputs, inputs) / RATE
+
+
 def rate(dtype: str) -> float:
     """`RATE`, twice of it in float32, of which a register holds twice as many."""
     return RATE * (2 if dtype == "float32" else 1)

@@ -63,15 +63,13 @@ def cost(setting: Setting) -> Cost:
     weights = sum(sizes)
     item = 8 if setting.dtype == "float64" else 4
     read = READ * weights * item
-    # A weight is drawn in float32, and the Jacobian of m rows may be held beside them.
-    drawn = 4 * max(sizes)
-    jacobian = outputs(setting) * setting.size * item
+    drawn = 4 * max(sizes)  # in float32
     calls = 2.0 * setting.parameters["layers"]  # a product and a tanh
     fast = rate(setting.dtype)
     return Cost(
         forward=Work(2.0 * weights, read, calls, fast),
         backward=Work(2.0 * weights, read, 2 * calls, fast),
-        memory_bytes=float(weights * item + drawn + 2 * jacobian),
+        memory_bytes=float(weights * item + drawn),
     )
 
 

@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from explorer.accuracy import exact_gradient, relative_difference
 from explorer.engine.gradients import gradients, jacobian
 from explorer.functions.arm import FUNCTION
+from explorer.heads import Head
 from tests.passes import Operators
 from tests.test_functions import DTYPES, build, setting
 
@@ -100,7 +101,7 @@ def test_gradients_of_the_heads_are_exact() -> None:
     names = list(problem.heads)
     found = gradients(problem.f, [problem.heads[name] for name in names], problem.x)
     for name, gradient in zip(names, found.gradients, strict=True):
-        expected = exact_gradient(problem.heads[name], problem.exact)
+        expected = exact_gradient(Head(name, "", problem.heads[name]), problem.exact, problem.x)
         assert relative_difference(gradient, expected) < 1e-12
     # The angles turn the orientation, and leave its norm.
     for name in ("unit_norm", "unit_square"):

@@ -171,8 +171,10 @@ def test_gradient_is_that_of_finite_differences(name: str, values: Values) -> No
         assert torch.autograd.gradcheck(head, y.clone().requires_grad_())
 
 
-EXACT = {"matrix_exp_trace"}
-"""The functions that have a closed form for their default choices."""
+EXACT = {
+    *("heat_equation", "integral", "matrix_exp_entries", "matrix_exp_trace", "ode", "robot_arm"),
+}
+"""The functions that have an exact gradient for their default choices."""
 
 
 def test_closed_forms_are_where_they_are_expected() -> None:
