@@ -255,6 +255,82 @@ def test_bad_input_is_told_by_option(name: str) -> None:
     assert len(result.stderr.splitlines()) == len(sentences) or name == "json too long"
 
 
+def test_typed_heads_and_sets_are_run_and_shown_as_understood() -> None:
+    heads = ("--head", "y**2 + x", "--head", "powers(2)", "--head", "sums(2)")
+    done = invoke(*SMALL, *heads)
+    assert done.exit_code == 0, done.output
+    for words in ("y**2 + x, that is y² + x: ", "powers 2, that is Σ y^2: ", "sums 2, that is "):
+        assert words in done.stdout
+
+
+def test_of_many_heads_a_dozen_is_printed() -> None:
+    done = invoke(*SMALL, "--head", "random(30)", "--path", "reuse")
+    assert done.exit_code == 0, done.output
+    assert "random 12, that is" in done.stdout and "random 13" not in done.stdout
+    assert "12 of the 30 heads are shown by themselves" in done.stdout
+
+
+MODULE = """
+import torch
+import explorer
+
+@explorer.function(x=torch.ones(2, dtype=torch.float64))
+def mine(x, power: int = 2):
+    if power > 5:
+        raise ValueError("that is too much")
+    return x**power
+
+@explorer.head
+def total(y):
+    return y.sum()
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    """The folder of a module with a function and a head, and of one that cannot be imported."""
+    (tmp_path / "of_mine.py").write_text(MODULE)
+    (tmp_path / "broken_one.py").write_text("import torch\n\nraise OSError('no such data')\n")
+    return tmp_path
+
+
+def run_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "explorer", "run", *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+def test_function_and_head_of_a_module_are_run(module: Path) -> None:
+    given = ("--function", "of_mine:mine", "--head", "total", "--param", "power=3")
+    done = run_in(module, *given, "--repeats", "1", "--json", "own.json", "--html", "own.html")
+    assert done.returncode == 0, done.stderr
+    assert "total: the paths agree" in done.stdout
+    result = json.loads((module / "own.json").read_text())
+    assert result["heads"]["total"]["gradient"]["reuse"] == [3.0, 3.0]
+    assert "mine(x)" in (module / "own.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "given, code, words",
+    [
+        (("of_mine:mine", "--param", "power=9"), 1,
+         "ValueError: that is too much (in mine, line 8 of of_mine.py: raise ValueError("),
+        (("of_mine:mine", "--param", "power=no"), 2, "--param: power is no. Allowed: a whole"),
+        (("of_mine:other",), 2, "--function: Module of_mine has no other."),
+        (("broken_one:f",), 2,
+         "--function: OSError: no such data (in <module>, line 3 of broken_one.py: raise OSError("),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_one_s_own_is_their_own_message(
+    module: Path, given: tuple[str, ...], code: int, words: str
+) -> None:
+    done = run_in(module, "--function", *given)
+    assert done.returncode == code
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout.strip() == ""
+
+
 @pytest.mark.parametrize("arguments", [["runn"], ["run", "--sise", "3"], ["run", "more"]])
 def test_unknown_command_or_option_is_bad_input(arguments: list[str]) -> None:
     result = invoke(*arguments)

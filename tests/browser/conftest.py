@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import nbformat
 import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page
@@ -36,6 +37,18 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     path = chromium.find()
     assert path, "no Chromium starts here; `make test` gets one"
     return {**browser_type_launch_args, "executable_path": path, "args": CHROMIUM_ARGUMENTS}
+
+
+OWN = (
+    """import torch, explorer
+scale = torch.tensor([1.0, 2.0])
+def mine(x, power: int = 2):
+    matrix = torch.eye(power)
+    return matrix @ (scale * x)
+""",
+    "explorer.lab(mine, [lambda y: y.sum()], torch.ones(2))",
+)
+"""The cells of a notebook on a function that fails for every power but 2."""
 
 
 @contextmanager
@@ -114,9 +127,15 @@ def open_page(page: Page, voila: str) -> Iterator[Callable[..., Page]]:
 
 @pytest.fixture(scope="session")
 def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The link that opens a copy of the notebook in a real JupyterLab."""
+    """The link that opens a copy of the notebook, or one on code of one's own, in a real
+    JupyterLab, when the notebook's name is put behind it."""
     folder, own = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("settings")
     shutil.copy(notebook_path(), folder / "app.ipynb")
+    notebook = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        cells=[nbformat.v4.new_code_cell(code) for code in OWN],
+    )
+    nbformat.write(notebook, folder / "own.ipynb")
     port = free_port()
     command = [
         *(sys.executable, "-m", "jupyterlab", "app.ipynb", "--no-browser", f"--port={port}"),
@@ -125,4 +144,4 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         *(f"--LabApp.user_settings_dir={own}", f"--LabApp.workspaces_dir={own}"),
     ]  # fmt: skip
     with serving(command, folder):
-        yield f"http://localhost:{port}/lab/tree/app.ipynb"
+        yield f"http://localhost:{port}/lab/tree/"

@@ -18,12 +18,16 @@ BRIGHTNESS = """getComputedStyle(document.querySelector('.explorer-summary')).co
     .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)"""
 
 
-def test_the_notebook_shows_the_same_page_in_jupyterlab(page: Page, jupyterlab: str) -> None:
-    page.set_viewport_size({"width": 1500, "height": 1000})
-    page.goto(jupyterlab)
+def run_all(page: Page, notebook: str) -> None:
+    page.goto(notebook)
     expect(page.get_by_text("| Idle")).to_be_visible()  # cells run before that are lost
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+def test_the_notebook_shows_the_same_page_in_jupyterlab(page: Page, jupyterlab: str) -> None:
+    page.set_viewport_size({"width": 1500, "height": 1000})
+    run_all(page, f"{jupyterlab}app.ipynb")
     wait_for_run(page)
     assert all(data for data in pictures(page))
 
@@ -46,3 +50,20 @@ def test_the_notebook_shows_the_same_page_in_jupyterlab(page: Page, jupyterlab: 
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".explorer-message")).to_contain_text("Cancelled")
     expect(page.get_by_role("slider")).to_have_attribute("aria-label", re.compile("size n"))
+
+
+def test_a_function_of_a_notebook_has_the_page_and_its_own_line_when_it_fails(
+    page: Page, jupyterlab: str
+) -> None:
+    page.set_viewport_size({"width": 1500, "height": 1000})
+    run_all(page, f"{jupyterlab}own.ipynb")
+    wait_for_run(page)
+    expect(page.locator(".explorer-heading")).to_contain_text("mine: n = 2, power = 2, float32")
+    expect(page.locator(".explorer-verdicts")).to_contain_text("g1: ")
+    page.get_by_label("power", exact=True).fill("3")
+    run = page.get_by_role("button", name="Run", exact=True)
+    expect(run).to_be_enabled()
+    run.click()
+    message = page.locator(".explorer-message")
+    expect(message).to_contain_text("in mine, line 5 of Cell In[1]: return matrix @ (scale * x)")
+    expect(message).to_contain_text("RuntimeError: ")

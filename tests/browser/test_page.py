@@ -57,6 +57,25 @@ def test_a_changed_control_changes_the_pictures_and_a_reload_keeps_the_state(
     expect(page.get_by_label("Repeats")).to_have_value("2")
 
 
+def test_a_typed_head_has_its_value_at_once_and_is_added(open_page: Open) -> None:
+    page = open_page(SMALL)
+    wait_for_run(page)
+    typed = page.get_by_label("Type a head")
+    typed.fill("y**2 + sinn(y)")
+    expect(page.get_by_role("alert")).to_contain_text("Column 8: sinn is not a known function.")
+    typed.fill("y**2 + sin(y)")
+    trial = page.locator(".explorer-trial")
+    expect(trial).to_contain_text(re.compile(r"^y² \+ sin y = [\d.]+, dz/dx = -?[\d.]+$"))
+    expect(page.locator(".explorer-verdicts li")).to_have_count(2)
+    typed.press("Enter")
+    expect(page.locator(".explorer-verdicts")).to_contain_text("y**2 + sin(y), that is y² + sin y")
+    expect(page).to_have_url(re.compile("heads=square,sqrt,y%2A%2A2"))
+    expect(page.get_by_label("y**2 + sin(y)", exact=True)).to_be_checked()
+    page.reload()
+    wait_for_run(page)
+    expect(page.locator(".explorer-verdicts li")).to_have_count(3)
+
+
 def test_run_and_cancel_in_a_long_run(open_page: Open) -> None:
     page = open_page(SMALL)
     wait_for_run(page)
