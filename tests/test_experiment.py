@@ -88,7 +88,7 @@ def test_defaults() -> None:
     assert experiment.heads == ("square", "sqrt")
     assert experiment.paths == ("recompute", "retain_graph", "reuse", "auto")
     assert (experiment.scaling, experiment.cutoff) == ((), 1.0)
-    assert experiment.parameters == {"x": 1.0}
+    assert experiment.parameters == {"x": 1.0, "derivative": "torch"}
     assert experiment.budget is None
     assert experiment == Experiment.from_values({})
 
@@ -128,7 +128,7 @@ def test_parameters_cannot_be_changed() -> None:
     for each in (experiment, copy.deepcopy(experiment), pickle.loads(pickle.dumps(experiment))):
         with pytest.raises(TypeError):
             each.parameters["x"] = 99.0  # type: ignore[index]
-        assert each.parameters == {"x": 2.0}
+        assert each.parameters == {"x": 2.0, "derivative": "torch"}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

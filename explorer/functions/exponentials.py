@@ -31,7 +31,7 @@ _CALLS = 40  # operators of one matrix exponential, about
 def exponential(setting: Setting) -> Callable[[Tensor], Tensor]:
     """torch's matrix exponential, or explorer's, as the derivative is chosen."""
     if setting.parameters["derivative"] == "fast":
-        from explorer.exponential import matrix_exp
+        from explorer import matrix_exp
 
         return matrix_exp
     import torch

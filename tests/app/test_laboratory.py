@@ -314,7 +314,7 @@ def test_a_link_to_a_long_experiment_waits_for_run():
 
 
 def test_the_pictures_say_what_they_are_of_and_that_the_controls_have_changed(started):
-    assert "Trace of a matrix exponential: n = 4, x = 1.0, float64" in text(
+    assert "Trace of a matrix exponential: n = 4, x = 1.0, derivative = torch, float64" in text(
         started, "explorer-heading"
     )
     assert "explorer-stale" not in started.pictures.widget._dom_classes
