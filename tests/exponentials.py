@@ -7,7 +7,9 @@ from typing import Any
 import mpmath
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 FAMILIES = ("random", "skew-Hermitian", "negative definite", "nilpotent", "Jordan blocks")
 REACH = {torch.float32: 3.010066362817634, torch.float64: 1.090863719290036}
@@ -84,6 +86,32 @@ class Products(TorchDispatchMode):
         name = operation.overloadpacket.__name__.rstrip("_")
         if name in ("mm", "bmm", "addmm", "baddbmm"):
             self.count += math.prod(found.shape[:-1]) // found.shape[-1]
+        return found
+
+
+class Live(TorchDispatchMode):
+    """The most bytes of tensors that its operations made and that were there at one time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = 0
+        self._storages: list[tuple[int, StorageWeakRef]] = []
+
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        given = {
+            each.untyped_storage()._cdata
+            for each in tree_leaves((args, kwargs))
+            if isinstance(each, Tensor)
+        }
+        found = operation(*args, **(kwargs or {}))
+        for each in tree_leaves(found):
+            if isinstance(each, Tensor) and each.untyped_storage()._cdata not in given:
+                storage = each.untyped_storage()
+                self._storages.append((storage.nbytes(), StorageWeakRef(storage)))
+        self._storages = [each for each in self._storages if not each[1].expired()]
+        self.peak = max(self.peak, sum(size for size, _ in self._storages))
         return found
 
 
