@@ -27,7 +27,7 @@ from explorer import gradients, matrix_exp, memory
 from explorer.measure import timed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.exponentials import FAMILIES, cotangents, exact, member, squarings  # noqa: E402
+from tests.exponentials import FAMILIES, cotangents, exact, member, squarings
 
 Ways = dict[str, Callable[[], Any]]
 

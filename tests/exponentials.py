@@ -34,35 +34,32 @@ def member(family: str, n: int, norm: float, dtype: torch.dtype, seed: int = 0) 
 
 
 def exact(a: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """(exp(A), L(A, E)) rounded from 70 digits, the blocks of the exponential of [[A, E], [0, A]].
-
-    (Najfeld and Havel, Derivatives of the matrix exponential and their computation, 1995.)
-    """
+    """(exp(A), L(A, E)) rounded from 70 digits: exp(A + ε·E), with ε² = 0, by Taylor's series."""
     n = len(a)
     size = float(direction.abs().max()) or 1.0
+    Pair = tuple[mpmath.matrix, mpmath.matrix]
+
+    def times(one: Pair, other: Pair) -> Pair:
+        return one[0] * other[0], one[0] * other[1] + one[1] * other[0]
+
     with mpmath.workdps(70):
-        block = mpmath.zeros(2 * n)
-        for i in range(n):
-            for j in range(n):
-                block[i, j] = block[n + i, n + j] = mpmath.mpmathify(a[i, j].item())
-                block[i, n + j] = mpmath.mpmathify(direction[i, j].item()) / size
-        halvings = 8 + math.ceil(math.log2(1 + float(mpmath.mnorm(block, 1))))
-        block /= mpmath.mpf(2) ** halvings
-        total = term = mpmath.eye(2 * n)
+        halvings = 8 + math.ceil(math.log2(2 + n * float(a.abs().max())))
+        scaled = tuple(
+            mpmath.matrix(each.tolist()) / mpmath.mpf(by) / mpmath.mpf(2) ** halvings
+            for each, by in ((a, 1), (direction, size))
+        )
+        total = term = (mpmath.eye(n), mpmath.zeros(n))
         for k in range(1, 24):
-            term = term * block / k
-            total += term
+            term = tuple(each / k for each in times(term, scaled))
+            total = tuple(one + other for one, other in zip(total, term, strict=True))
         for _ in range(halvings):
-            total *= total
-
-        def rounded(row: int, column: int, scale: float) -> Tensor:
-            entries = [
-                [complex(total[row + i, column + j] * scale) for j in range(n)] for i in range(n)
-            ]
-            found = torch.tensor(entries, dtype=torch.complex128)
-            return found if a.is_complex() else found.real
-
-        return rounded(0, 0, 1.0), rounded(0, n, size)
+            total = times(total, total)
+        found = []
+        for each, by in zip(total, (1, size), strict=True):
+            rows = [[complex(entry) for entry in row] for row in (each * by).tolist()]
+            rounded = torch.tensor(rows, dtype=torch.complex128)
+            found.append(rounded if a.is_complex() else rounded.real)
+        return found[0], found[1]
 
 
 def squarings(a: Tensor) -> int:
