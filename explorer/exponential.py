@@ -119,7 +119,7 @@ class _Exponential(torch.autograd.Function):
         if not A.numel():
             return (A.new_zeros(A.shape),)
         with torch.autocast(A.device.type, enabled=False):
-            plan, factors = _scaled(A)
+            plan, factors = _scaled(A, _Buffers(reuse=not keep))
             kept = [plan.order, plan.squarings] if keep else []
             for factor in islice(factors, 7 + len(plan.counts)):
                 if keep:
@@ -267,7 +267,26 @@ class _Plan:
     counts: list[int]
 
 
-def _scaled(A: Tensor) -> tuple[_Plan, Iterator[Tensor]]:
+class _Buffers:
+    """Matrices that were let go, to be written to: allocators leave gaps between so large ones."""
+
+    def __init__(self, reuse: bool) -> None:
+        self._reuse = reuse
+        self._free: list[Tensor] = []
+
+    def take(self, shape: torch.Size) -> Tensor | None:
+        """One of this shape, or None, with which an operation makes its own."""
+        if self._free and self._free[-1].shape == shape:
+            return self._free.pop()
+        return None
+
+    def give(self, *matrices: Tensor | None) -> None:
+        """From here on no one reads these."""
+        if self._reuse:
+            self._free.extend(each for each in matrices if each is not None)
+
+
+def _scaled(A: Tensor, buffers: _Buffers) -> tuple[_Plan, Iterator[Tensor]]:
     """(plan, factors) of X = A/2ˢ: in the plan's order `(B, n, n)`, or `(n, n)` if B is 1."""
     n = A.shape[-1]
     x = A.reshape(-1, n, n) if A.numel() > n * n else A.reshape(n, n)
@@ -291,36 +310,55 @@ def _scaled(A: Tensor) -> tuple[_Plan, Iterator[Tensor]]:
         scale = _power_of_two(exponent - plan.squarings, x.dtype)
         scale = torch.where(finite[..., None, None], scale, torch.nan)
     x, x2, x3 = (_sorted(each, plan.order) for each in (x, x2, x3))
-    return plan, _factors(x * scale, x2 * scale**2, x3 * scale**3, plan.counts)
+    x, x2, x3 = (_times(*each) for each in ((x, scale), (x2, scale**2), (x3, scale**3)))
+    return plan, _factors(x, x2, x3, plan.counts, buffers)
 
 
-def _factors(x: Tensor, x2: Tensor, x3: Tensor, counts: list[int]) -> Iterator[Tensor]:
+def _times(matrix: Tensor, scale: Tensor) -> Tensor:
+    """In place, unless the product is to be differentiated."""
+    return matrix * scale if torch.is_grad_enabled() else matrix.mul_(scale)
+
+
+def _factors(
+    x: Tensor, x2: Tensor, x3: Tensor, counts: list[int], buffers: _Buffers
+) -> Iterator[Tensor]:
     """The factors of every product, each computed when it is asked for, and then exp(2ˢ·X).
 
-    X, X², X³, B₁, B₅, B₃ + M, M, and for each squaring the matrices that take it.
+    X, X², X³, B₁, B₅, B₃ + M, M, and for each squaring the matrices that take it. Each may be
+    written over when the next but one is asked for.
     """
     yield x
     yield x2
     yield x3
     powers = [x, x2, x3, x3 @ x3]
     b1, result, n, m, b5 = (
-        _combined(zip(each, powers, strict=True)) for each in (_B1, _B2, _B3, _B4, _B5)
+        _combined(zip(each, powers, strict=True), buffers) for each in (_B1, _B2, _B3, _B4, _B5)
     )
-    del x, x2, x3, powers
+    buffers.give(x, x2, powers[3])
+    del x, x2, powers
     yield b1
+    buffers.give(x3)
+    del x3
     yield b5
-    m = _plus_product(m, b1, b5)
-    del b1, b5
+    m = _plus_product(m, b1, b5, buffers)
     n.add_(m)
+    buffers.give(b1)
+    del b1
     yield n
+    buffers.give(b5)
+    del b5
     yield m
-    result = _plus_product(result.add_(m, alpha=_SHIFT), n, m)
+    result = _plus_product(result.add_(m, alpha=_SHIFT), n, m, buffers)
     result.diagonal(dim1=-2, dim2=-1).add_(1)
+    buffers.give(n)
+    last = m
     del n, m
     for count in counts:
         base = result if result.ndim == 2 else result[:count]
         yield base
-        squared = base @ base
+        buffers.give(last)
+        squared = _plus_product(None, base, base, buffers)
+        last = result
         result = squared if base.ndim == 2 else torch.cat([squared, result[count:]])
         del base, squared
     yield result
@@ -336,18 +374,19 @@ def _along_forward(
     """
     A = parts[0]
     assert A is not None
-    there = [each.shape for each in parts if each is not None]
-    shape = torch.broadcast_shapes(*there)  # type: ignore[no-untyped-call]
+    there = [each for each in parts if each is not None]
+    shape = torch.broadcast_shapes(*(each.shape for each in there))  # type: ignore[no-untyped-call]
     if not math.prod(shape):
         return tuple(A.new_zeros(shape) for _ in parts[1::2])
     if shape[len(shape) - A.ndim :] != A.shape:
         A = A.expand(shape)
+    buffers = _Buffers(not torch.is_grad_enabled() and not any(map(_hides_batch, there)))
     with torch.autocast(A.device.type, enabled=False):
         if kept:
             order, squarings, *factors = kept
             source, taken = iter(factors), len(factors) - 7
         else:
-            plan, source = _scaled(A.mH if turned else A)
+            plan, source = _scaled(A.mH if turned else A, buffers)
             order, squarings, taken = plan.order, plan.squarings, len(plan.counts)
         if turned:
             source = (factor.mH for factor in source)
@@ -365,76 +404,87 @@ def _along_forward(
                 part = part.resolve_conj().contiguous()
             moved.append(part)
         del part
-        found = _recurrence(moved, source, taken)[len(parts) // 2 :]
+        found = _recurrence(moved, source, taken, buffers)[len(parts) // 2 :]
         scale = _power_of_two(exponent, A.dtype)
-        return tuple(
-            A.new_zeros(shape) if each is None else _unsorted(each * scale, order).reshape(shape)
-            for each in found
-        )
+        whole = (None if each is None else _unsorted(_times(each, scale), order) for each in found)
+        return tuple(A.new_zeros(shape) if each is None else each.reshape(shape) for each in whole)
 
 
-def _recurrence(parts: Parts, factors: Iterator[Tensor], squarings: int) -> Parts:
-    """The parts of exp from those of A/2ˢ; parts[0] is not looked at, its factors stand for it."""
-    x = [next(factors), *parts[1:]]
-    x2 = _product(x, x)
-    x2[0] = next(factors)
-    x3 = _product(x, x2)
-    x3[0] = next(factors)
-    b1, b5 = next(factors), next(factors)  # now, that the powers behind them can go
-    powers = list(zip(x, x2, x3, _product(x3, x3), strict=True))[1:]
-    del parts, x, x2, x3
+def _recurrence(
+    parts: Parts, factors: Iterator[Tensor], squarings: int, buffers: _Buffers
+) -> Parts:
+    """The parts of exp from those of A/2ˢ; parts[0] is not looked at, its factors stand for it.
+
+    The parts are written over.
+    """
 
     def combined(coefficients: Sequence[float], base: Tensor | None = None) -> Parts:
         found: Parts = [base]
         for each in powers:
             terms = [(c, p) for c, p in zip(coefficients, each, strict=True) if p is not None]
-            found.append(_combined(terms) if terms else None)
+            found.append(_combined(terms, buffers) if terms else None)
         return found
 
-    m = _product(combined(_B1, b1), combined(_B5, b5), combined(_B4))
-    del b1, b5
+    x = [next(factors), *parts[1:]]
+    x2 = _product(x, x, buffers)
+    x2[0] = next(factors)
+    x3 = _product(x, x2, buffers)
+    x3[0] = next(factors)
+    b1 = next(factors)  # now, that the powers behind it can go
+    powers = list(zip(x, x2, x3, _product(x3, x3, buffers), strict=True))[1:]
+    del parts, x, x2, x3
+    left, right = combined(_B1, b1), combined(_B5, next(factors))
+    m = _product(left, right, buffers, combined(_B4))
+    buffers.give(*left[1:], *right[1:])
+    del b1, left, right
     n = combined(_B3, next(factors))
     m[0] = next(factors)
     found = combined(_B2)
+    for each in powers:
+        buffers.give(*each)
     powers.clear()
-    for one, other, each in zip(n[1:], found[1:], m[1:], strict=True):
-        if one is not None and other is not None and each is not None:
-            one.add_(each)
-            other.add_(each, alpha=_SHIFT)
-    found = _product(n, m, found)
+    for one, other, more in zip(n[1:], found[1:], m[1:], strict=True):
+        if one is not None and other is not None and more is not None:
+            one.add_(more)
+            other.add_(more, alpha=_SHIFT)
+    found = _product(n, m, buffers, found)
+    buffers.give(*n[1:], *m[1:])
     del n, m
     for base in islice(factors, squarings):
         active = [base, *(_first(each, base) for each in found[1:])]
-        squared = _product(active, active)
+        squared = _product(active, active, buffers)
+        if base.ndim == 2:
+            buffers.give(*found[1:])
         found = [_with_rest(*each) for each in zip(squared, found, strict=True)]
         del base, active, squared
     return found
 
 
-def _product(a: Parts, b: Parts, more: Parts | None = None) -> Parts:
+def _product(a: Parts, b: Parts, buffers: _Buffers, more: Parts | None = None) -> Parts:
     """more + a·b but for the part without ε, (a·b)_S = Σ over T ⊆ S of a_T·b_S∖T."""
     found: Parts = [None] * len(a) if more is None else more
     for part in range(1, len(a)):
         for left in range(part + 1):
             one, other = a[left], b[part ^ left]
             if left & part == left and one is not None and other is not None:
-                found[part] = _plus_product(found[part], one, other)
+                found[part] = _plus_product(found[part], one, other, buffers)
     return found
 
 
-def _plus_product(total: Tensor | None, a: Tensor, b: Tensor) -> Tensor:
+def _plus_product(total: Tensor | None, a: Tensor, b: Tensor, buffers: _Buffers) -> Tensor:
     """total + a·b, in place where the total is a matrix or a batch of them as a and b are."""
+    alike = a.ndim == b.ndim <= 3
     if total is None:
-        return a @ b
-    if any(_hides_batch(each) for each in (total, a, b)) or not total.ndim == a.ndim == b.ndim <= 3:
+        return torch.matmul(a, b, out=buffers.take(b.shape) if alike else None)
+    if any(_hides_batch(each) for each in (total, a, b)) or not (alike and total.ndim == a.ndim):
         return total + a @ b
     return total.addmm_(a, b) if total.ndim == 2 else total.baddbmm_(a, b)
 
 
-def _combined(terms: Iterable[tuple[float, Tensor]]) -> Tensor:
+def _combined(terms: Iterable[tuple[float, Tensor]], buffers: _Buffers) -> Tensor:
     """c₁·P₁ + c₂·P₂ + …, new; those with c = 0 are not looked at."""
     (first, power), *others = (term for term in terms if term[0])
-    total = first * power
+    total = torch.mul(power, first, out=buffers.take(power.shape))
     for coefficient, power in others:
         total.add_(power, alpha=coefficient)
     return total

@@ -7,7 +7,9 @@ from typing import Any
 import mpmath
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 FAMILIES = ("random", "skew-Hermitian", "negative definite", "nilpotent", "Jordan blocks")
 REACH = {torch.float32: 3.010066362817634, torch.float64: 1.090863719290036}
@@ -32,35 +34,32 @@ def member(family: str, n: int, norm: float, dtype: torch.dtype, seed: int = 0) 
 
 
 def exact(a: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """(exp(A), L(A, E)) rounded from 70 digits, the blocks of the exponential of [[A, E], [0, A]].
-
-    (Najfeld and Havel, Derivatives of the matrix exponential and their computation, 1995.)
-    """
+    """(exp(A), L(A, E)) rounded from 70 digits: exp(A + ε·E), with ε² = 0, by Taylor's series."""
     n = len(a)
     size = float(direction.abs().max()) or 1.0
+    Pair = tuple[mpmath.matrix, mpmath.matrix]
+
+    def times(one: Pair, other: Pair) -> Pair:
+        return one[0] * other[0], one[0] * other[1] + one[1] * other[0]
+
     with mpmath.workdps(70):
-        block = mpmath.zeros(2 * n)
-        for i in range(n):
-            for j in range(n):
-                block[i, j] = block[n + i, n + j] = mpmath.mpmathify(a[i, j].item())
-                block[i, n + j] = mpmath.mpmathify(direction[i, j].item()) / size
-        halvings = 8 + math.ceil(math.log2(1 + float(mpmath.mnorm(block, 1))))
-        block /= mpmath.mpf(2) ** halvings
-        total = term = mpmath.eye(2 * n)
+        halvings = 8 + math.ceil(math.log2(2 + n * float(a.abs().max())))
+        scaled = tuple(
+            mpmath.matrix(each.tolist()) / mpmath.mpf(by) / mpmath.mpf(2) ** halvings
+            for each, by in ((a, 1), (direction, size))
+        )
+        total = term = (mpmath.eye(n), mpmath.zeros(n))
         for k in range(1, 24):
-            term = term * block / k
-            total += term
+            term = tuple(each / k for each in times(term, scaled))
+            total = tuple(one + other for one, other in zip(total, term, strict=True))
         for _ in range(halvings):
-            total *= total
-
-        def rounded(row: int, column: int, scale: float) -> Tensor:
-            entries = [
-                [complex(total[row + i, column + j] * scale) for j in range(n)] for i in range(n)
-            ]
-            found = torch.tensor(entries, dtype=torch.complex128)
-            return found if a.is_complex() else found.real
-
-        return rounded(0, 0, 1.0), rounded(0, n, size)
+            total = times(total, total)
+        found = []
+        for each, by in zip(total, (1, size), strict=True):
+            rows = [[complex(entry) for entry in row] for row in (each * by).tolist()]
+            rounded = torch.tensor(rows, dtype=torch.complex128)
+            found.append(rounded if a.is_complex() else rounded.real)
+        return found[0], found[1]
 
 
 def squarings(a: Tensor) -> int:
@@ -84,6 +83,32 @@ class Products(TorchDispatchMode):
         name = operation.overloadpacket.__name__.rstrip("_")
         if name in ("mm", "bmm", "addmm", "baddbmm"):
             self.count += math.prod(found.shape[:-1]) // found.shape[-1]
+        return found
+
+
+class Live(TorchDispatchMode):
+    """The most bytes of tensors that its operations made and that were there at one time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = 0
+        self._storages: list[tuple[int, StorageWeakRef]] = []
+
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        given = {
+            each.untyped_storage()._cdata
+            for each in tree_leaves((args, kwargs))
+            if isinstance(each, Tensor)
+        }
+        found = operation(*args, **(kwargs or {}))
+        for each in tree_leaves(found):
+            if isinstance(each, Tensor) and each.untyped_storage()._cdata not in given:
+                storage = each.untyped_storage()
+                self._storages.append((storage.nbytes(), StorageWeakRef(storage)))
+        self._storages = [each for each in self._storages if not each[1].expired()]
+        self.peak = max(self.peak, sum(size for size, _ in self._storages))
         return found
 
 
