@@ -19,7 +19,7 @@ BRIGHTNESS = """getComputedStyle(document.querySelector('.explorer-summary')).co
 
 
 def run_all(page: Page, notebook: str) -> None:
-    page.goto(notebook)
+    page.goto(f"{notebook}?reset")  # without what another test had open
     expect(page.get_by_text("| Idle")).to_be_visible()  # cells run before that are lost
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
