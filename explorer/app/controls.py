@@ -35,7 +35,8 @@ class Controls:
         self._guard = guard
         self._devices: tuple[Device, ...] = (Device("cpu", ""),)
         self._about = widgets.HTML()
-        self._function = self._row("function", self._dropdown("function", list(FUNCTIONS.items())))
+        titles = [(function.title, name) for name, function in FUNCTIONS.items()]
+        self._function = self._row("function", self._dropdown("function", titles))
         self._size = self._row("size", _SizeControl(state, guard))
         self._parameters = widgets.VBox()
         self._device = self._dropdown("device", [])
@@ -113,9 +114,9 @@ class Controls:
         kind = SwitchControl if field.kind == "switch" else TextControl
         return kind(self._state, self._guard, field)
 
-    def _dropdown(self, name: str, options: list[tuple[str, Any]]) -> DropdownControl:
+    def _dropdown(self, name: str, options: list[tuple[str, str]]) -> DropdownControl:
         control = DropdownControl(self._state, self._guard, self._field(name))
-        control.offer([(getattr(each, "title", key), key) for key, each in options])
+        control.offer(options)
         return control
 
     def _field(self, name: str) -> Field:

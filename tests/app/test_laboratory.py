@@ -82,6 +82,22 @@ def test_every_field_has_a_control_with_a_name(lab):
         assert control(lab, name).tooltip
 
 
+def test_a_choice_of_a_function_is_a_dropdown_of_its_names(lab):
+    derivative = control(lab, "Derivative")
+    assert [label for label, _ in derivative.options] == ["torch", "fast"]
+    derivative.value = "fast"
+    assert lab.state.experiment.parameters["derivative"] == "fast"
+    lab.state.set("function", "recurrent_network")
+    assert control(lab, "Cell").value == "tanh"
+
+
+def test_torch_compile_is_a_switch(lab):
+    control(lab, "torch.compile").value = True
+    assert lab.state.experiment.compile and "compile=on" in lab.state.query
+    lab.state.set("compile", "off")
+    assert control(lab, "torch.compile").value is False
+
+
 def test_a_wrong_value_keeps_its_text_has_its_sentence_and_disables_run(lab):
     control(lab, "Size n").value = "abc"
     assert control(lab, "Size n").value == "abc"
