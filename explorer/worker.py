@@ -261,7 +261,7 @@ def _child(connection: Connection, work: Callable[..., None], arguments: tuple[A
         send(Failed("invalid", str(error), error.problems))
     except MemoryError:
         send(_out_of_memory())
-    except Exception as error:
+    except BaseException as error:  # sys.exit() and KeyboardInterrupt, too, are a person's own
         send(_failed(error))
 
 
@@ -306,7 +306,7 @@ def _devices(send: Callable[[Found], None]) -> None:
     send(Found(devices()))
 
 
-def _failed(error: Exception) -> Failed:
+def _failed(error: BaseException) -> Failed:
     from explorer.execute import DoesNotFit
 
     if isinstance(error, DoesNotFit):
@@ -315,7 +315,8 @@ def _failed(error: Exception) -> Failed:
     text = str(error)
     if "allocate memory" in text or "out of memory" in text or "not enough memory" in text:
         return _out_of_memory()
-    return Failed("error", f"{type(error).__name__}: {text}", {}, place=place.of(error))
+    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return Failed("error", told, {}, place=place.of(error))
 
 
 def _out_of_memory() -> Failed:

@@ -349,6 +349,23 @@ def test_a_head_s_own_line_is_shown() -> None:
     assert "in short, line" in failed.message and "return y[7]" in failed.message
 
 
+@pytest.mark.parametrize("y, what", [(None, "NoneType"), (2.0, "float"), ((), "tuple")])
+def test_a_y_without_a_tensor_is_told(y: Any, what: str) -> None:
+    own.register(lambda x: y, X, ())
+    with pytest.raises(TypeError, match=f"`f` returned a {what}. Return a torch.Tensor, or"):
+        run("f")
+
+
+def test_an_exit_in_f_is_its_own_line() -> None:
+    def leaving(x: Tensor) -> Tensor:
+        sys.exit("no more")
+
+    own.register(leaving, X, ())
+    failed = last(Worker().submit(Experiment("leaving")))
+    assert isinstance(failed, Failed) and failed.kind == "error"
+    assert failed.message.startswith("SystemExit: no more (in leaving, line ")
+
+
 def test_a_script_s_functions_reach_the_worker(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
