@@ -1,5 +1,6 @@
 """A person's own functions and heads: registered, sent to a process of their own, and run."""
 
+import math
 import subprocess
 import sys
 import textwrap
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -59,10 +61,12 @@ def test_parameters_are_read_from_the_signature() -> None:
         table: Tensor = X,
         *,
         steps: int = 3,
-        factor: float = 0.5,
+        factor: float = np.float64(0.5),
         twice: bool = False,
         kind: Literal["sin", "cos"] = "cos",
         label: str = "kept as it is",
+        tolerance: float = math.inf,  # which no control can show
+        modulus: int = 2**127 - 1,
     ) -> Tensor:
         return x
 
@@ -74,6 +78,7 @@ def test_parameters_are_read_from_the_signature() -> None:
         "twice": ("switch", False),
         "kind": ("choice", "cos"),
     }
+    assert fields["factor"].text(fields["factor"].default) == "0.5"
     assert fields["kind"].choices == ("sin", "cos")
     chosen = Experiment("scaled", parameters={"steps": "7", "twice": "on", "kind": "sin"})
     assert dict(chosen.parameters) == {"steps": 7, "factor": 0.5, "twice": True, "kind": "sin"}
