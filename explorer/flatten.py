@@ -64,6 +64,7 @@ def flattened(
     for name, g in heads.items():
         second, by_name = takes_x(g)
         wrapped[name] = of_both(g, by_name) if second or by_name else of_y(g)
+        wrapped[name].__name__ = name  # which errors tell
     return Problem(flat, tensors[0] if one else layout.rows([tensors])[0], heads=wrapped)
 
 

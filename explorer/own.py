@@ -158,7 +158,7 @@ def load(place: str) -> str:
         Exception: whatever the module raises while it is imported.
     """
     module_name, _, name = place.partition(":")
-    if not module_name or not name:
+    if not module_name or not name or module_name.startswith("."):
         raise InvalidExperiment({"function": f"Function {shown(place)} is not MODULE:FUNCTION."})
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` looks in the folder one is in

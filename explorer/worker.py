@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -282,6 +283,8 @@ def _experiment(
     with turn(lambda place: send(Queued(place))):
         from explorer.execute import execute
 
+        # What the engine warns of is among the result's notes; what f warns of, its own business.
+        warnings.filterwarnings("ignore", category=UserWarning, module="explorer")
         memory.limit(memory.available() if memory_limit is None else memory_limit)
         result: Result | None = None
         for seen in execute(experiment, full=full, keep=keep, memory_limit=memory_limit):

@@ -280,6 +280,17 @@ def test_a_reference_that_f_cannot_give_is_said() -> None:
     assert result.heads["y"].error_reference.startswith("none: in float64 on the CPU f raises")
 
 
+@pytest.mark.filterwarnings("ignore:`f` is random")
+def test_a_random_f_is_one_function_in_all_that_a_run_does() -> None:
+    own.register(lambda x: torch.nn.functional.dropout(x, 0.5), torch.ones(40).double(), ())
+    result = run("f", heads=("y", "norm"), paths=PATHS)
+    y = list(result.function.value)  # type: ignore[arg-type]
+    assert {0.0, 2.0} == set(y)
+    for head in result.heads.values():
+        assert max(each for each in head.error.values() if each is not None) < 1e-12
+    assert gradient(result, "y") == y  # as the mask that y shows has it
+
+
 def test_scaling_along_the_heads_knows_the_entries_of_y() -> None:
     own.register(lambda x: torch.outer(x, x), X, ["y"])
     scaling = run("f", scaling=("heads",), paths=("reuse",)).scaling["heads"]
@@ -330,6 +341,15 @@ def test_what_cannot_be_sent_is_said() -> None:
     assert "lock" in failed.problems["function"]
 
 
+def test_what_is_noted_of_a_random_f_is_no_warning_of_the_process(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    own.register(lambda x: x * torch.randn(3), X, ())
+    done = last(Worker().submit(Experiment("f", repeats=1)))
+    assert isinstance(done, Done) and "`f` is random" in done.result.notes[0]
+    assert "random" not in capfd.readouterr().err
+
+
 def test_the_person_s_own_line_and_message_are_shown() -> None:
     def broken(x: Tensor) -> Tensor:
         matrix = torch.ones(2, 2, dtype=torch.float64)
@@ -369,6 +389,15 @@ def test_an_exit_in_f_is_its_own_line() -> None:
     failed = last(Worker().submit(Experiment("leaving")))
     assert isinstance(failed, Failed) and failed.kind == "error"
     assert failed.message.startswith("SystemExit: no more (in leaving, line ")
+
+
+def test_a_head_that_returns_no_number_is_named() -> None:
+    def worded(y: Tensor) -> str:
+        return "no"
+
+    own.register(lambda x: x, X, [worded])
+    with pytest.raises(TypeError, match=r"head 1 \(`worded`\) returned a str"):
+        run("f")
 
 
 def test_a_script_s_functions_reach_the_worker(tmp_path: Path) -> None:
@@ -448,6 +477,7 @@ def test_load_imports_and_registers(module: str) -> None:
         ("module_of_mine:number", "`f` is 3, which cannot be called"),
         ("module_of_mine:", "Function 'module_of_mine:' is not MODULE:FUNCTION."),
         (":f", "Function :f is not MODULE:FUNCTION."),
+        ("../mine:f", "Function '../mine:f' is not MODULE:FUNCTION."),
     ],
 )
 def test_what_cannot_be_loaded_is_told(module: str, place: str, words: str) -> None:
