@@ -88,7 +88,10 @@ class HeadsControl(Several):
                 self.told.value = hint("A set: press Add.")
             else:
                 (tried,) = self._field.parse([text])
-                self.told.value = hint(f"{_words(tried)}: {_WAIT}.")
+                if tried in self._offered:
+                    tried, self.told.value = "", hint("It stands above.")
+                else:
+                    self.told.value = hint(f"{_words(tried)}: {_WAIT}.")
         except FieldError as error:
             self.told.value = problem(str(error))
         self._trier.request(tried)
@@ -140,13 +143,13 @@ class _Trier:
     def __init__(self, try_heads: Try, tell: Callable[[str, Trial | str | None], None]) -> None:
         self._try, self._tell = try_heads, tell
         self._wake = threading.Condition()
-        self._next = ""
+        self._next = self._latest = ""
         self._thread: threading.Thread | None = None
 
     def request(self, entry: str) -> None:
         """Tries an entry as soon as the one that is tried is done; "" for none."""
         with self._wake:
-            self._next = entry
+            self._next = self._latest = entry
             if self._thread is None and entry:
                 self._thread = threading.Thread(target=self._loop, daemon=True)
                 self._thread.start()
@@ -165,7 +168,7 @@ class _Trier:
                 logging.getLogger(__name__).exception("a head could not be tried")
                 found = f"The head could not be tried: {error}"
             with self._wake:
-                latest = not self._next
+                latest = entry == self._latest  # else what is typed now has had its word
             if latest:
                 self._tell(entry, found)
 

@@ -1,5 +1,6 @@
 """The heads on the page: ticked, typed, tried and added, without a browser."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 
 import ipywidgets as widgets
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from explorer import own
-from explorer.app.heads import HeadsControl
+from explorer.app.heads import HeadsControl, _Trier
 from explorer.app.laboratory import Laboratory
 from explorer.app.runner import Runner
 from explorer.app.state import State
@@ -78,6 +79,32 @@ def test_what_cannot_be_read_is_told_with_its_column_and_not_tried() -> None:
     assert "Column 5: sinn is not a known function. Did you mean sin?" in heads.told.value
     heads.text.value = ""
     assert heads.told.value == "" and tried.asked == []
+
+
+def test_a_trial_that_comes_late_overwrites_nothing() -> None:
+    typed_on = threading.Event()
+
+    def try_heads(entries: Sequence[str]) -> dict[str, Trial | str]:
+        if entries == ["y"]:
+            trier.request("")  # as what is typed meanwhile is no head
+            typed_on.set()
+        return dict.fromkeys(entries, "tried")
+
+    told: list[str] = []
+    trier = _Trier(try_heads, lambda entry, trial: told.append(entry))
+    trier.request("y")
+    assert typed_on.wait(60)
+    trier.request("2*y")
+    until(lambda: bool(told))
+    assert told == ["2*y"]
+
+
+def test_a_head_that_stands_above_is_known_however_it_is_written() -> None:
+    _, heads, _ = made()
+    heads.text.value = "y+1"
+    heads.add.click()
+    heads.text.value = "y  +  1"
+    assert "It stands above." in heads.told.value
 
 
 def test_before_a_run_the_formula_is_shown_alone() -> None:
