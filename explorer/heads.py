@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from explorer import expression
-from explorer.expression import Expression, ExpressionError
+from explorer.expression import Expression, ExpressionError, norm
 from explorer.fields import Field, FieldError, shown, suggestion
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ EVERYWHERE = "every real y"
 
 FINITE = "where it is finite"
 """The domain of a head of which no more is known."""
-
-
-def _norm(y: Tensor) -> Tensor:
-    import torch
-
-    norm: Tensor = torch.linalg.vector_norm(y)
-    return norm
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ HEADS: dict[str, Head] = {
         Head("log", "Σ log y", lambda y: y.log().sum(), "y > 0", lambda y: y > 0),
         Head("exp", "Σ exp y", lambda y: y.exp().sum()),
         Head("sin", "Σ sin y", lambda y: y.sin().sum()),
-        Head("norm", "‖y‖₂", _norm),
+        Head("norm", "‖y‖₂", norm),
         Head("mean", "mean of y", lambda y: y.mean()),
         Head("logsumexp", "log Σ exp y", lambda y: y.flatten().logsumexp(0)),
     )
