@@ -190,8 +190,10 @@ class _Run:
             with torch.no_grad():
                 return self._problem.f(self._problem.x)
 
+        self._draw_anew()
         seconds, self._y = timed(forward)
         if seconds <= SLOW:  # the first one also paid for torch's own start
+            self._draw_anew()
             again, self._y = timed(forward)
             seconds = min(seconds, again)
         self._heads = self._built_heads()
@@ -205,6 +207,10 @@ class _Run:
             self._exact = {
                 name: exact_gradient(head, exact, x) for name, head in self._heads.items()
             }
+
+    def _draw_anew(self) -> None:
+        """The same random numbers for whatever is run next: an f that draws some is one f then."""
+        torch.manual_seed(self.experiment.seed)
 
     def _built_heads(self) -> dict[str, Head]:
         """The heads by name; the weights of their sets have the shape of y."""
@@ -402,6 +408,7 @@ class _Run:
         problem = self._problem
 
         def execution() -> _Found:
+            self._draw_anew()
             found = gradients(problem.f, every, problem.x, path=name)
             return _Found(found.gradients, found.passes, found.plan, found.jacobian)
 
@@ -445,6 +452,7 @@ class _Run:
             )
             return
         every = [head.apply for head in self._heads.values()]
+        self._draw_anew()
         found = gradients(problem.f, every, problem.x, path=path)
         self._exact = dict(zip(self._heads, found.gradients, strict=True))
         self._reference = "the same experiment in float64 on the CPU"
@@ -485,6 +493,7 @@ class _Run:
         if source:
             matrix, method = formed[source], f"dense, from the Jacobian that {source} formed"
         else:
+            self._draw_anew()
             matrix = jacobian(self._problem.f, self._problem.x)
             method = "dense, from a Jacobian formed for this, one backward an entry of y"
         norm = spectral_norm(matrix, outputs)

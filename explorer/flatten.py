@@ -14,6 +14,7 @@ from torch import Tensor
 
 from explorer.engine.heads import takes_x
 from explorer.engine.structure import Inputs, Layout
+from explorer.engine.trunk import nothing_to_differentiate
 from explorer.functions.description import Problem
 from explorer.own import as_tensor
 
@@ -63,6 +64,7 @@ def flattened(
     for name, g in heads.items():
         second, by_name = takes_x(g)
         wrapped[name] = of_both(g, by_name) if second or by_name else of_y(g)
+        wrapped[name].__name__ = name  # which errors tell
     return Problem(flat, tensors[0] if one else layout.rows([tensors])[0], heads=wrapped)
 
 
@@ -73,11 +75,11 @@ class _Outputs:
         self._known = False
 
     def join(self, y: Any) -> Any:
-        """y as one real tensor; without a floating tensor as it is, for the engine to refuse."""
+        """y as one real tensor; raises TypeError where it has no floating one."""
         leaves, spec = optree.tree_flatten(y)
         places = [place for place, leaf in enumerate(leaves) if _floating(leaf)]
         if not places:
-            return y
+            raise nothing_to_differentiate(y, leaves)
         tensors = [leaves[place] for place in places]
         if not self._known:
             self._one = isinstance(y, Tensor) and not y.is_complex()

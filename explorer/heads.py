@@ -72,6 +72,7 @@ SETS: dict[str, str] = {
 """The sets of heads, by name, written `powers(16)`, with a word on what is in each."""
 
 _SET = re.compile(r"\s*([a-z]+)\s*\(\s*([0-9]{1,20})\s*\)\s*")
+_LIKE_A_SET = re.compile(rf"\s*({'|'.join(SETS)})\s*\(")
 
 
 def set_of(entry: str) -> tuple[str, int] | None:
@@ -116,9 +117,12 @@ class HeadsField(Field):
             return super()._choice(value)
         if found := set_of(value):
             name, members = found
-            if not 1 <= members <= MOST:
-                raise FieldError(f"Head {shown(value)}: a set has 1 to {MOST} heads.")
-            return f"{name}({members})"
+            if 1 <= members <= MOST:
+                return f"{name}({members})"
+        if wrong := _LIKE_A_SET.match(value):
+            raise FieldError(
+                f"Head {shown(value)}: a set has 1 to {MOST} heads, as in {wrong[1]}(16)."
+            )
         if value.isidentifier() and value not in ("x", "y"):
             hint = suggestion(value, (*self.choices, *SETS))
             raise FieldError(f"Head {value[:60]} is not known. {hint}Allowed: {self.allowed}.")

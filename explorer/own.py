@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any, Literal, TypeVar, overload
 
 from explorer.experiment import DTYPES, InvalidExperiment, table
-from explorer.fields import Field, shown
+from explorer.fields import Field, Kind, shown
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Cost, Function, OwnHead, Problem, Setting, Work
 from explorer.heads import FINITE, HEADS, SETS, Head
@@ -158,7 +158,7 @@ def load(place: str) -> str:
         Exception: whatever the module raises while it is imported.
     """
     module_name, _, name = place.partition(":")
-    if not module_name or not name:
+    if not module_name or not name or module_name.startswith("."):
         raise InvalidExperiment({"function": f"Function {shown(place)} is not MODULE:FUNCTION."})
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` looks in the folder one is in
@@ -314,10 +314,15 @@ def _field(function: str, name: str, default: Any, hint: Any) -> Field | None:
         return Field(name, "choice", label, default, choices=choices, help=help)
     if isinstance(default, bool):
         return Field(name, "switch", label, default, help=help)
-    if isinstance(default, int):
-        return Field(name, "integer", label, default, help=help)
-    if isinstance(default, float):
-        return Field(name, "number", label, default, help=help)
+    if isinstance(default, (int, float)):
+        kind: Kind = "integer" if isinstance(default, int) else "number"
+        number = default if kind == "integer" else float(default)  # NumPy's writes its type
+        field = Field(name, kind, label, number, help=help)
+        try:
+            field.parse(field.text(number))
+        except ValueError:  # it is not finite, or has too many digits
+            return None
+        return field
     return None
 
 

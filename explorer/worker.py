@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -261,7 +262,7 @@ def _child(connection: Connection, work: Callable[..., None], arguments: tuple[A
         send(Failed("invalid", str(error), error.problems))
     except MemoryError:
         send(_out_of_memory())
-    except Exception as error:
+    except BaseException as error:  # sys.exit() and KeyboardInterrupt, too, are a person's own
         send(_failed(error))
 
 
@@ -282,6 +283,8 @@ def _experiment(
     with turn(lambda place: send(Queued(place))):
         from explorer.execute import execute
 
+        # What the engine warns of is among the result's notes; what f warns of, its own business.
+        warnings.filterwarnings("ignore", category=UserWarning, module="explorer")
         memory.limit(memory.available() if memory_limit is None else memory_limit)
         result: Result | None = None
         for seen in execute(experiment, full=full, keep=keep, memory_limit=memory_limit):
@@ -306,7 +309,7 @@ def _devices(send: Callable[[Found], None]) -> None:
     send(Found(devices()))
 
 
-def _failed(error: Exception) -> Failed:
+def _failed(error: BaseException) -> Failed:
     from explorer.execute import DoesNotFit
 
     if isinstance(error, DoesNotFit):
@@ -315,7 +318,8 @@ def _failed(error: Exception) -> Failed:
     text = str(error)
     if "allocate memory" in text or "out of memory" in text or "not enough memory" in text:
         return _out_of_memory()
-    return Failed("error", f"{type(error).__name__}: {text}", {}, place=place.of(error))
+    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return Failed("error", told, {}, place=place.of(error))
 
 
 def _out_of_memory() -> Failed:

@@ -108,6 +108,8 @@ def test_entries_are_names_sets_and_expressions(given: object, entries: tuple[st
         ("powers", "Head powers is not known"),
         ("powers(0)", "a set has 1 to 1000 heads"),
         ("random(1001)", "a set has 1 to 1000 heads"),
+        ("powers(-1)", "a set has 1 to 1000 heads, as in powers(16)"),
+        ("random(K)", "a set has 1 to 1000 heads"),
         ("random(10000000000000000000000)", "random"),
         ("random(600),powers(600)", "These are 1200 heads. Allowed: at most 1000."),
         ("sums(3)", "sums(3) has nothing to sum"),

@@ -1,5 +1,6 @@
 """A person's own functions and heads: registered, sent to a process of their own, and run."""
 
+import math
 import subprocess
 import sys
 import textwrap
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -59,10 +61,12 @@ def test_parameters_are_read_from_the_signature() -> None:
         table: Tensor = X,
         *,
         steps: int = 3,
-        factor: float = 0.5,
+        factor: float = np.float64(0.5),
         twice: bool = False,
         kind: Literal["sin", "cos"] = "cos",
         label: str = "kept as it is",
+        tolerance: float = math.inf,  # which no control can show
+        modulus: int = 2**127 - 1,
     ) -> Tensor:
         return x
 
@@ -74,6 +78,7 @@ def test_parameters_are_read_from_the_signature() -> None:
         "twice": ("switch", False),
         "kind": ("choice", "cos"),
     }
+    assert fields["factor"].text(fields["factor"].default) == "0.5"
     assert fields["kind"].choices == ("sin", "cos")
     chosen = Experiment("scaled", parameters={"steps": "7", "twice": "on", "kind": "sin"})
     assert dict(chosen.parameters) == {"steps": 7, "factor": 0.5, "twice": True, "kind": "sin"}
@@ -275,6 +280,17 @@ def test_a_reference_that_f_cannot_give_is_said() -> None:
     assert result.heads["y"].error_reference.startswith("none: in float64 on the CPU f raises")
 
 
+@pytest.mark.filterwarnings("ignore:`f` is random")
+def test_a_random_f_is_one_function_in_all_that_a_run_does() -> None:
+    own.register(lambda x: torch.nn.functional.dropout(x, 0.5), torch.ones(40).double(), ())
+    result = run("f", heads=("y", "norm"), paths=PATHS)
+    y = list(result.function.value)  # type: ignore[arg-type]
+    assert {0.0, 2.0} == set(y)
+    for head in result.heads.values():
+        assert max(each for each in head.error.values() if each is not None) < 1e-12
+    assert gradient(result, "y") == y  # as the mask that y shows has it
+
+
 def test_scaling_along_the_heads_knows_the_entries_of_y() -> None:
     own.register(lambda x: torch.outer(x, x), X, ["y"])
     scaling = run("f", scaling=("heads",), paths=("reuse",)).scaling["heads"]
@@ -325,6 +341,15 @@ def test_what_cannot_be_sent_is_said() -> None:
     assert "lock" in failed.problems["function"]
 
 
+def test_what_is_noted_of_a_random_f_is_no_warning_of_the_process(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    own.register(lambda x: x * torch.randn(3), X, ())
+    done = last(Worker().submit(Experiment("f", repeats=1)))
+    assert isinstance(done, Done) and "`f` is random" in done.result.notes[0]
+    assert "random" not in capfd.readouterr().err
+
+
 def test_the_person_s_own_line_and_message_are_shown() -> None:
     def broken(x: Tensor) -> Tensor:
         matrix = torch.ones(2, 2, dtype=torch.float64)
@@ -347,6 +372,32 @@ def test_a_head_s_own_line_is_shown() -> None:
     failed = last(Worker().submit(Experiment("f")))
     assert isinstance(failed, Failed)
     assert "in short, line" in failed.message and "return y[7]" in failed.message
+
+
+@pytest.mark.parametrize("y, what", [(None, "NoneType"), (2.0, "float"), ((), "tuple")])
+def test_a_y_without_a_tensor_is_told(y: Any, what: str) -> None:
+    own.register(lambda x: y, X, ())
+    with pytest.raises(TypeError, match=f"`f` returned a {what}. Return a torch.Tensor, or"):
+        run("f")
+
+
+def test_an_exit_in_f_is_its_own_line() -> None:
+    def leaving(x: Tensor) -> Tensor:
+        sys.exit("no more")
+
+    own.register(leaving, X, ())
+    failed = last(Worker().submit(Experiment("leaving")))
+    assert isinstance(failed, Failed) and failed.kind == "error"
+    assert failed.message.startswith("SystemExit: no more (in leaving, line ")
+
+
+def test_a_head_that_returns_no_number_is_named() -> None:
+    def worded(y: Tensor) -> str:
+        return "no"
+
+    own.register(lambda x: x, X, [worded])
+    with pytest.raises(TypeError, match=r"head 1 \(`worded`\) returned a str"):
+        run("f")
 
 
 def test_a_script_s_functions_reach_the_worker(tmp_path: Path) -> None:
@@ -426,6 +477,7 @@ def test_load_imports_and_registers(module: str) -> None:
         ("module_of_mine:number", "`f` is 3, which cannot be called"),
         ("module_of_mine:", "Function 'module_of_mine:' is not MODULE:FUNCTION."),
         (":f", "Function :f is not MODULE:FUNCTION."),
+        ("../mine:f", "Function '../mine:f' is not MODULE:FUNCTION."),
     ],
 )
 def test_what_cannot_be_loaded_is_told(module: str, place: str, words: str) -> None:

@@ -107,7 +107,7 @@ class SlowFunction:
         self._counter.forward += 1
         places = [place for place, leaf in enumerate(leaves) if _differentiable(leaf)]
         if not places:
-            raise _nothing_to_differentiate(y, leaves)
+            raise nothing_to_differentiate(y, leaves)
         for place in places:
             leaves[place] = _apart(leaves[place], own)
         self._places = places
@@ -135,7 +135,7 @@ class SlowFunction:
                 if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
             ]
             if not places:
-                raise _nothing_to_differentiate(y, leaves)
+                raise nothing_to_differentiate(y, leaves)
             # Where f was called before, y is what required grad then: no constants beside it.
             places = places if self._places is None else self._places
             derivatives: list[Tensor | None] = []
@@ -256,7 +256,8 @@ def _apart(y: Tensor, own: Sequence[Tensor]) -> Tensor:
     return y.clone() if y._is_view() or any(y is each for each in own) else y.view_as(y)
 
 
-def _nothing_to_differentiate(y: object, leaves: list[Any]) -> Exception:
+def nothing_to_differentiate(y: object, leaves: list[Any]) -> Exception:
+    """Why y, of which no leaf requires grad, is no value of f, as the error to raise."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     if len(tensors) != len(leaves) or not tensors:
         what = type(y).__name__
