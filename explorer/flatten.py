@@ -12,7 +12,7 @@ import optree
 import torch
 from torch import Tensor
 
-from explorer.engine.heads import takes_x
+from explorer.engine.heads import positional
 from explorer.engine.structure import Inputs, Layout
 from explorer.engine.trunk import nothing_to_differentiate
 from explorer.functions.description import Problem
@@ -48,22 +48,16 @@ def flattened(
     def flat(vector: Tensor) -> Any:
         return outputs.join(inputs.call(f, apart(vector)))
 
-    def of_both(g: Callable[..., Any], by_name: bool) -> Callable[[Tensor, Tensor], Any]:
-        def head(y: Tensor, x: Tensor) -> Any:
-            whole = outputs.apart(y)
-            if by_name:
-                return inputs.call(lambda x: g(whole, x=x), apart(x))
-            return inputs.call(g, apart(x), whole)
-
-        return head
+    def of_both(g: Callable[..., Any]) -> Callable[[Tensor, Tensor], Any]:
+        return lambda y, x: inputs.call(g, apart(x), outputs.apart(y))
 
     def of_y(g: Callable[..., Any]) -> Callable[[Tensor], Any]:
         return lambda y: g(outputs.apart(y))
 
     wrapped: dict[str, Callable[..., Any]] = {}
     for name, g in heads.items():
-        second, by_name = takes_x(g)
-        wrapped[name] = of_both(g, by_name) if second or by_name else of_y(g)
+        g, takes_x = positional(g)
+        wrapped[name] = of_both(g) if takes_x else of_y(g)
         wrapped[name].__name__ = name  # which errors tell
     return Problem(flat, tensors[0] if one else layout.rows([tensors])[0], heads=wrapped)
 

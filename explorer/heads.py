@@ -110,6 +110,10 @@ class HeadsField(Field):
             raise FieldError(f"These are {count(entries)} heads. Allowed: at most {MOST}.")
         if entries and all((found := set_of(each)) and found[0] == "sums" for each in entries):
             raise FieldError(f"{entries[0]} has nothing to sum. Choose other heads beside it.")
+        sets = [found[0] for each in entries if (found := set_of(each))]
+        for name in sets:
+            if sets.count(name) > 1:  # the one has the heads of the other
+                raise FieldError(f"The set {name} is chosen more than once.")
         return entries
 
     def _choice(self, value: Any) -> str:

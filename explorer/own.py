@@ -89,9 +89,10 @@ def head(g: F) -> F:
     if name in HEADS and not HEADS[name].own:
         raise ValueError(f"{name} is a head of explorer. Choose another name.")
     _require_free(name)
-    from explorer.engine.heads import takes_x
+    from explorer.engine.heads import positional
 
-    HEADS[name] = Head(name, _words(g, f"{name}(y)"), g, FINITE, takes_x=any(takes_x(g)), own=True)
+    apply, takes_x = positional(g)
+    HEADS[name] = Head(name, _words(g, f"{name}(y)"), apply, FINITE, takes_x=takes_x, own=True)
     return g
 
 

@@ -1,5 +1,6 @@
 """The heads on the page: ticked, typed, tried and added, without a browser."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 
 import ipywidgets as widgets
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from explorer import own
-from explorer.app.heads import HeadsControl
+from explorer.app.heads import HeadsControl, _Trier
 from explorer.app.laboratory import Laboratory
 from explorer.app.runner import Runner
 from explorer.app.state import State
@@ -78,6 +79,33 @@ def test_what_cannot_be_read_is_told_with_its_column_and_not_tried() -> None:
     assert "Column 5: sinn is not a known function. Did you mean sin?" in heads.told.value
     heads.text.value = ""
     assert heads.told.value == "" and tried.asked == []
+
+
+def test_what_is_tried_for_nothing_is_not_told() -> None:
+    begun, go = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def slow(entries: Sequence[str]) -> dict[str, Trial | str]:
+        begun.set()
+        assert go.wait(10)
+        return dict.fromkeys(entries, "tried")
+
+    trier = _Trier(slow, lambda entry, found: told.append(entry))
+    trier.request("y")
+    assert begun.wait(10)
+    trier.request("")  # what is typed now cannot be read
+    go.set()
+    trier.request("y + 1")
+    until(lambda: bool(told))
+    assert told == ["y + 1"]
+
+
+def test_a_head_that_is_offered_is_known_in_other_words() -> None:
+    _, heads, _ = made()
+    heads.text.value = "y+1"
+    heads.add.click()
+    heads.text.value = "y  +  1"
+    assert "It stands above." in heads.told.value
 
 
 def test_before_a_run_the_formula_is_shown_alone() -> None:
