@@ -264,7 +264,7 @@ class _Run:
         if self._problem.exact is None:
             self._take_reference()
         yield Progress("spectral norms", self._remaining())
-        self._norms, matrix = self._take_norms()
+        matrix = self._take_norms()
         if self._keep and matrix is not None:
             kept = linearized(self._y, self._problem.x, matrix)
             if kept is not None:
@@ -447,8 +447,7 @@ class _Run:
                 return
         if predicted > self._left():
             self._reference = (
-                f"none: the reference in float64 on the CPU would take about "
-                f"{_seconds(predicted)}, more than is left of the budget"
+                f"none: {_over_budget('the reference in float64 on the CPU', predicted)}"
             )
             return
         every = [head.apply for head in self._heads.values()]
@@ -465,50 +464,58 @@ class _Run:
         ratio = self._costs.backward / self._costs.forward if self._costs.forward else 1.0
         return predicted_seconds(path, self._sizes, Costs.of(seconds, seconds * ratio))
 
-    def _take_norms(self) -> tuple[JacobianResult, Tensor | None]:
-        """Spectral norms, and the Jacobian they are of: one that a path formed, else one formed
-        for them."""
+    def _take_norms(self) -> Tensor | None:
+        """The spectral norms, where the time allows them; returns dy/dx, which they are of."""
         outputs = self._y.numel()
+        seconds = decomposition_seconds(outputs, self._problem.x.numel())
+        matrix, source, why_not = self._dy_dx(seconds)
+        if matrix is not None and seconds > self._left():
+            why_not = _over_budget("the singular values", seconds)
+        if matrix is None or why_not:
+            method = f"left out: {why_not}"
+            self._norms = JacobianResult(spectral_norm=None, heads={}, method=method)
+            return matrix
+        norm = spectral_norm(matrix, outputs)
+        self._norms = JacobianResult(
+            spectral_norm=norm,
+            heads={
+                name: self._head_norms(head, matrix, norm) for name, head in self._heads.items()
+            },
+            method=f"dense, from the Jacobian that {source} formed" if source else
+            "dense, from a Jacobian formed for this, one backward an entry of y",
+            source=source,
+        )  # fmt: skip
+        return matrix
+
+    def _dy_dx(self, more: float) -> tuple[Tensor | None, str, str]:
+        """(dy/dx, the path that formed it or "" if none has, why there is none).
+
+        It is formed here only where the memory allows, and the budget with `more` seconds beside.
+        """
         formed = {
             name: path.found.jacobian
             for name, path in self._paths.items()
             if path.found is not None and path.found.jacobian is not None
         }
         source = min(formed, key=list(PATHS).index, default="")
-        predicted = decomposition_seconds(outputs, self._problem.x.numel())
-        if not source:
-            predicted += predicted_seconds("reuse", self._sizes, self._costs)
-        why_not = "" if source or self._jacobian_fits else self._too_large
-        if predicted > self._left():
-            what = "the singular values" if source else "dy/dx"
-            why_not = (
-                f"{what} would take about {_seconds(predicted)}, more than is left of the budget"
-            )
-        if why_not:
-            method = f"left out: {why_not}"
-            return (
-                JacobianResult(spectral_norm=None, heads={}, method=method),
-                formed[source] if source else None,
-            )
         if source:
-            matrix, method = formed[source], f"dense, from the Jacobian that {source} formed"
-        else:
-            self._draw_anew()
-            matrix = jacobian(self._problem.f, self._problem.x)
-            method = "dense, from a Jacobian formed for this, one backward an entry of y"
-        norm = spectral_norm(matrix, outputs)
-        heads = {}
-        for name, head in self._heads.items():
-            cotangent, direct = head_gradients(head, self._y, self._problem.x)
-            own = spectral_norm(cotangent, 1)
-            composite, bound = chain(cotangent, matrix), own * norm
-            if direct is not None:
-                composite, bound = composite + direct, bound + spectral_norm(direct, 1)
-            heads[name] = HeadNorms(
-                spectral_norm=own, composite=spectral_norm(composite, 1), bound=bound
-            )
-        found = JacobianResult(spectral_norm=norm, heads=heads, method=method, source=source)
-        return found, matrix
+            return formed[source], source, ""
+        predicted = more + predicted_seconds("reuse", self._sizes, self._costs)
+        if predicted > self._left():
+            return None, "", _over_budget("dy/dx", predicted)
+        if not self._jacobian_fits:
+            return None, "", self._too_large
+        self._draw_anew()
+        return jacobian(self._problem.f, self._problem.x), "", ""
+
+    def _head_norms(self, head: Head, matrix: Tensor, norm: float) -> HeadNorms:
+        """The norms of a head with dy/dx, of which `norm` is the largest singular value."""
+        cotangent, direct = head_gradients(head, self._y, self._problem.x)
+        own = spectral_norm(cotangent, 1)
+        composite, bound = chain(cotangent, matrix), own * norm
+        if direct is not None:
+            composite, bound = composite + direct, bound + spectral_norm(direct, 1)
+        return HeadNorms(spectral_norm=own, composite=spectral_norm(composite, 1), bound=bound)
 
     # What is known so far, as a Result.
 
@@ -652,6 +659,10 @@ def _environment(device: str) -> Environment:
         host=socket.gethostname(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _over_budget(what: str, seconds: float) -> str:
+    return f"{what} would take about {_seconds(seconds)}, more than is left of the budget"
 
 
 def _gigabytes(size: float) -> str:

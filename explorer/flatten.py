@@ -12,11 +12,10 @@ import optree
 import torch
 from torch import Tensor
 
-from explorer.engine.heads import takes_x
-from explorer.engine.structure import Inputs, Layout
+from explorer.engine.heads import positional
+from explorer.engine.structure import Inputs, Layout, real_size
 from explorer.engine.trunk import nothing_to_differentiate
 from explorer.functions.description import Problem
-from explorer.own import as_tensor
 
 
 def flattened(
@@ -33,12 +32,13 @@ def flattened(
     f has them.
     """
     real = getattr(torch, dtype)
-    inputs = Inputs.of(as_tensor(x), "x")
+    x = _as_tensor(x)
+    inputs = Inputs.of(x, "x")
     tensors = [
         each.detach().to(device, real.to_complex() if each.is_complex() else real)
         for each in inputs.tensors
     ]
-    one = isinstance(as_tensor(x), Tensor) and not tensors[0].is_complex()
+    one = isinstance(x, Tensor) and not tensors[0].is_complex()
     layout = Layout(tensors)
     outputs = _Outputs()
 
@@ -48,24 +48,34 @@ def flattened(
     def flat(vector: Tensor) -> Any:
         return outputs.join(inputs.call(f, apart(vector)))
 
-    def of_both(g: Callable[..., Any], by_name: bool) -> Callable[[Tensor, Tensor], Any]:
-        def head(y: Tensor, x: Tensor) -> Any:
-            whole = outputs.apart(y)
-            if by_name:
-                return inputs.call(lambda x: g(whole, x=x), apart(x))
-            return inputs.call(g, apart(x), whole)
-
-        return head
+    def of_both(g: Callable[..., Any]) -> Callable[[Tensor, Tensor], Any]:
+        return lambda y, x: inputs.call(g, apart(x), outputs.apart(y))
 
     def of_y(g: Callable[..., Any]) -> Callable[[Tensor], Any]:
         return lambda y: g(outputs.apart(y))
 
     wrapped: dict[str, Callable[..., Any]] = {}
     for name, g in heads.items():
-        second, by_name = takes_x(g)
-        wrapped[name] = of_both(g, by_name) if second or by_name else of_y(g)
+        g, takes_x = positional(g)
+        wrapped[name] = of_both(g) if takes_x else of_y(g)
         wrapped[name].__name__ = name  # which errors tell
     return Problem(flat, tensors[0] if one else layout.rows([tensors])[0], heads=wrapped)
+
+
+def measured(x: Any) -> tuple[int, bool]:
+    """(the real entries of x, whether one of its tensors is of double precision).
+
+    Raises:
+        TypeError, ValueError: x is nothing that gradients can be taken by.
+    """
+    tensors = Inputs.of(_as_tensor(x), "x").tensors
+    wide = any(each.dtype in (torch.float64, torch.complex128) for each in tensors)
+    return real_size(tensors), wide
+
+
+def _as_tensor(x: Any) -> Any:
+    """x, a plain number as a tensor."""
+    return torch.tensor(x, dtype=torch.float64) if isinstance(x, (int, float)) else x
 
 
 class _Outputs:

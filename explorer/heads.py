@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from explorer import expression
-from explorer.expression import Expression, ExpressionError
+from explorer.expression import Expression, ExpressionError, norm
 from explorer.fields import Field, FieldError, shown, suggestion
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ EVERYWHERE = "every real y"
 
 FINITE = "where it is finite"
 """The domain of a head of which no more is known."""
-
-
-def _norm(y: Tensor) -> Tensor:
-    import torch
-
-    norm: Tensor = torch.linalg.vector_norm(y)
-    return norm
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ HEADS: dict[str, Head] = {
         Head("log", "Σ log y", lambda y: y.log().sum(), "y > 0", lambda y: y > 0),
         Head("exp", "Σ exp y", lambda y: y.exp().sum()),
         Head("sin", "Σ sin y", lambda y: y.sin().sum()),
-        Head("norm", "‖y‖₂", _norm),
+        Head("norm", "‖y‖₂", norm),
         Head("mean", "mean of y", lambda y: y.mean()),
         Head("logsumexp", "log Σ exp y", lambda y: y.flatten().logsumexp(0)),
     )
@@ -117,6 +110,10 @@ class HeadsField(Field):
             raise FieldError(f"These are {count(entries)} heads. Allowed: at most {MOST}.")
         if entries and all((found := set_of(each)) and found[0] == "sums" for each in entries):
             raise FieldError(f"{entries[0]} has nothing to sum. Choose other heads beside it.")
+        sets = [found[0] for each in entries if (found := set_of(each))]
+        for name in sets:
+            if sets.count(name) > 1:  # the one has the heads of the other
+                raise FieldError(f"The set {name} is chosen more than once.")
         return entries
 
     def _choice(self, value: Any) -> str:

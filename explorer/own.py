@@ -12,7 +12,7 @@ import os
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeVar, overload
@@ -25,19 +25,20 @@ from explorer.heads import FINITE, HEADS, SETS, Head
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-GIVEN = ("size", "seed", "dtype", "device")
-"""Parameters that a function or its x may ask for: they have the experiment's values."""
+_GIVEN = ("seed", "dtype", "device")
+"""Parameters that are no fields of their own: they have the experiment's values, as `size` has."""
 
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True)
 class _Own:
-    """A person's function: f, x or the function that makes it, and the heads that came along."""
+    """A person's function: f, x or the function that makes it, and the heads that came along;
+    `entries` are the real ones of x."""
 
     f: Callable[..., Any]
     x: Any
     heads: Mapping[str, Callable[..., Any]]
-    parameters: tuple[str, ...]
     entries: int
 
 
@@ -89,9 +90,10 @@ def head(g: F) -> F:
     if name in HEADS and not HEADS[name].own:
         raise ValueError(f"{name} is a head of explorer. Choose another name.")
     _require_free(name)
-    from explorer.engine.heads import takes_x
+    from explorer.engine.heads import positional
 
-    HEADS[name] = Head(name, _words(g, f"{name}(y)"), g, FINITE, takes_x=any(takes_x(g)), own=True)
+    apply, takes_x = positional(g)
+    HEADS[name] = Head(name, _words(g, f"{name}(y)"), apply, FINITE, takes_x=takes_x, own=True)
     return g
 
 
@@ -107,40 +109,18 @@ def register(f: Any, x: Any, gs: Sequence[Any], name: str = "") -> Function:
     if name in FUNCTIONS and not FUNCTIONS[name].own:
         raise ValueError(f"{name} is a function of explorer. Give another: name='my_{name}'.")
     _require_free(name)
-    parameters, first = _parameters(f)
-    x = first if x is None else x
+    parameters = _parameters(f)
+    if not parameters:
+        raise TypeError(f"{name} takes nothing. Give a function of x.")
+    if x is None and parameters[0].default is not inspect.Parameter.empty:
+        x = parameters[0].default
     if x is None:
         raise ValueError(
             f"`x` of {name} is missing: where are the gradients to be taken? Give x=…, or the "
             "first parameter a default."
         )
-    fields, size = _fields(name, parameters, _parameters(x, 0)[0] if _makes(x) else {})
     heads, chosen = _heads(gs)
-    own = _Own(f, x, heads, tuple(parameters), 0)
-    start = {field.name: field.default for field in fields}
-    at = _x(own, Setting(size.default if size else 1, start, "float64"))
-    entries, dtype = _measure(at)
-    own = replace(own, entries=entries)
-    described = Function(
-        name=name,
-        title=name,
-        formula=_words(f, f"{name}(x)"),
-        why_slow="it is your own.",
-        size=size or Field(
-            "size", "integer", "Entries of x", entries, minimum=entries, maximum=entries,
-            help="entries of x, which is given",
-        ),
-        parameters=fields,
-        inputs=partial(_entries, own),
-        outputs=_one,
-        cost=_unknown,
-        build=partial(_build, own),
-        inaccuracy="rounding grows with every operation of f",
-        default_heads=chosen or ("square", "sin"),
-        heads=tuple(OwnHead(key, _words(g, f"{key}(y)")) for key, g in heads.items()),
-        dtype=dtype,
-        own=True,
-    )  # fmt: skip
+    described = _described(name, f, x, heads, chosen)
     FUNCTIONS[name] = described
     try:
         table(name)["heads"].parse(described.default_heads)
@@ -185,12 +165,43 @@ def load(place: str) -> str:
 # What a description says, and how f is built in the process that runs it.
 
 
-def _one(setting: Setting) -> int:
-    return 1  # until it has run, no one knows
+def _described(
+    name: str,
+    f: Callable[..., Any],
+    x: Any,
+    heads: Mapping[str, Callable[..., Any]],
+    chosen: tuple[str, ...],
+) -> Function:
+    from explorer.flatten import measured
+
+    size, fields = _fields(name, f, x)
+    start = {field.name: field.default for field in fields}
+    at = Setting(size.default if size else 1, start, "float64")
+    entries, wide = measured(_x(x, at))
+    return Function(
+        name=name,
+        title=name,
+        formula=_words(f, f"{name}(x)"),
+        why_slow="it is your own.",
+        size=size or Field(
+            "size", "integer", "Entries of x", entries, minimum=entries, maximum=entries,
+            help="entries of x, which is given",
+        ),
+        parameters=fields,
+        inputs=partial(_constant, entries),
+        outputs=partial(_constant, 1),  # until it has run, no one knows
+        cost=_unknown,
+        build=partial(_build, _Own(f, x, heads, entries)),
+        inaccuracy="rounding grows with every operation of f",
+        default_heads=chosen or ("square", "sin"),
+        heads=tuple(OwnHead(key, _words(g, f"{key}(y)")) for key, g in heads.items()),
+        dtype=DTYPES[wide],
+        own=True,
+    )  # fmt: skip
 
 
-def _entries(own: _Own, setting: Setting) -> int:
-    return own.entries
+def _constant(number: int, setting: Setting) -> int:
+    return number
 
 
 def _unknown(setting: Setting) -> Cost:
@@ -200,11 +211,10 @@ def _unknown(setting: Setting) -> Cost:
 def _build(own: _Own, setting: Setting) -> Problem:
     from explorer.flatten import flattened
 
-    given = {**setting.parameters, **_given(setting)}
-    wanted = {name: given[name] for name in own.parameters if name in given}
+    wanted = _wanted(_parameters(own.f)[1:], setting)
     f = partial(own.f, **wanted) if wanted else own.f
     mine = {name: each.apply for name, each in HEADS.items() if each.own}
-    return flattened(f, _x(own, setting), {**mine, **own.heads}, setting.dtype, setting.device)
+    return flattened(f, _x(own.x, setting), {**mine, **own.heads}, setting.dtype, setting.device)
 
 
 def _own_of(described: Function) -> _Own:
@@ -212,15 +222,19 @@ def _own_of(described: Function) -> _Own:
     return own
 
 
-def _given(setting: Setting) -> dict[str, Any]:
+def _wanted(parameters: Sequence[inspect.Parameter], setting: Setting) -> dict[str, Any]:
+    """The values of those parameters that an experiment has."""
     import torch
 
-    return {
+    given = {
+        **setting.parameters,
         "size": setting.size,
         "seed": setting.seed,
         "dtype": getattr(torch, setting.dtype),
         "device": torch.device(setting.device),
     }
+    names = [each.name for each in parameters if each.kind in _NAMED]
+    return {name: given[name] for name in names if name in given}
 
 
 def _makes(x: Any) -> bool:
@@ -228,102 +242,81 @@ def _makes(x: Any) -> bool:
     return callable(x) and not hasattr(x, "parameters")
 
 
-def _x(own: _Own, setting: Setting) -> Any:
-    if not _makes(own.x):
-        return own.x
-    given = {**setting.parameters, **_given(setting)}
-    names = inspect.signature(own.x).parameters
-    return own.x(**{name: given[name] for name in names if name in given})
-
-
-def _measure(x: Any) -> tuple[int, str]:
-    """(the real entries of x, the widest of its dtypes that an experiment can have)."""
-    import torch
-
-    from explorer.engine.structure import Inputs, real_size
-
-    tensors = Inputs.of(as_tensor(x), "x").tensors
-    wide = any(each.dtype in (torch.float64, torch.complex128) for each in tensors)
-    return real_size(tensors), DTYPES[wide]
-
-
-def as_tensor(x: Any) -> Any:
-    """x, a plain number as a tensor."""
-    import torch
-
-    return torch.tensor(x, dtype=torch.float64) if isinstance(x, (int, float)) else x
+def _x(x: Any, setting: Setting) -> Any:
+    return x(**_wanted(_parameters(x), setting)) if _makes(x) else x
 
 
 # What a signature says.
 
 
-def _parameters(f: Callable[..., Any], skip: int = 1) -> tuple[dict[str, Any], Any]:
-    """(the parameters behind the first `skip`, by name; the default of the first or None)."""
-    try:
-        found = list(inspect.signature(getattr(f, "forward", f)).parameters.values())
-    except (TypeError, ValueError):  # built-in functions have none
-        return {}, None
-    if skip and not found:
-        raise TypeError(f"{_name(f)} takes nothing. Give a function of x.")
-    first = found[0].default if found and found[0].default is not found[0].empty else None
-    named = [each for each in found[skip:] if each.kind not in (each.VAR_POSITIONAL,
-             each.VAR_KEYWORD, each.POSITIONAL_ONLY)]  # fmt: skip
-    try:
-        hints = typing.get_type_hints(getattr(f, "forward", f))
-    except Exception:  # an annotation may name anything
-        hints = {}
-    return {each.name: (each.default, hints.get(each.name)) for each in named}, first
-
-
-def _fields(
-    name: str, of_f: Mapping[str, Any], of_x: Mapping[str, Any]
-) -> tuple[tuple[Field, ...], Field | None]:
-    """(the fields that the parameters of f and x make, the size among them or None)."""
-    fields, size = [], None
-    for key, (default, hint) in {**of_x, **of_f}.items():
-        if key in GIVEN and key != "size":
+def _parameters(f: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of f, their annotations evaluated where that can be done; a built-in function
+    without a signature is taken to have x alone."""
+    for evaluated in (True, False):
+        try:
+            found = inspect.signature(getattr(f, "forward", f), eval_str=evaluated)
+        except Exception:  # an annotation may name anything
             continue
-        if default is inspect.Parameter.empty:
-            default = (of_x.get(key) or (default,))[0]
-        if default is inspect.Parameter.empty:
+        return list(found.parameters.values())
+    return [inspect.Parameter("x", inspect.Parameter.POSITIONAL_ONLY)]
+
+
+def _fields(name: str, f: Callable[..., Any], x: Any) -> tuple[Field | None, tuple[Field, ...]]:
+    """(the size, if f or what makes x has a parameter of that name; the fields of the others)."""
+    parameters = [
+        each
+        for each in (*(_parameters(x) if _makes(x) else ()), *_parameters(f)[1:])
+        if each.kind in _NAMED and each.name not in _GIVEN
+    ]
+    with_default = {each.name: each for each in parameters if each.default is not each.empty}
+    for each in parameters:
+        if each.name not in with_default:
             raise ValueError(
-                f"Parameter `{key}` of {name} has no default. Give it one: the page begins there."
+                f"Parameter `{each.name}` of {name} has no default. Give it one: the page begins "
+                "there."
             )
-        field = _field(name, key, default, hint)
-        if key == "size":
-            if field is None or field.kind != "integer" or default < 1:
-                raise ValueError(f"Parameter `size` of {name} is {shown(default)}. "
-                                 "Give a whole number from 1 as its default.")  # fmt: skip
-            size = replace(field, label="Size", minimum=1, maximum=max(10_000, 100 * default))
-        elif field is not None:
-            fields.append(field)
-    return tuple(fields), size
+    size = with_default.pop("size", None)
+    fields = (_field(name, each) for each in with_default.values())
+    return size and _size(name, size.default), tuple(filter(None, fields))
 
 
-def _field(function: str, name: str, default: Any, hint: Any) -> Field | None:
-    """The field of one parameter; None for a default that no control can show."""
-    if name != "size" and name in _shared():
+def _size(function: str, default: Any) -> Field:
+    if not isinstance(default, int) or isinstance(default, bool) or default < 1:
+        raise ValueError(f"Parameter `size` of {function} is {shown(default)}. "
+                         "Give a whole number from 1 as its default.")  # fmt: skip
+    largest = max(10_000, 100 * default)
+    help = f"parameter size of {function}"
+    return Field("size", "integer", "Size", default, minimum=1, maximum=largest, help=help)
+
+
+_KINDS: tuple[tuple[type, Kind], ...] = (
+    (bool, "switch"), (int, "integer"), (float, "number")  # a bool is an int too
+)  # fmt: skip
+
+
+def _field(function: str, parameter: inspect.Parameter) -> Field | None:
+    """The field of a parameter; None for a default that no control can show."""
+    name, default, hint = parameter.name, parameter.default, parameter.annotation
+    if name in _shared():
         raise ValueError(f"Parameter `{name}` of {function} has the name of a field of every "
                          "experiment. Give it another name.")  # fmt: skip
-    label, help = name, f"parameter {name} of {function}"
+    help = f"parameter {name} of {function}"
     if typing.get_origin(hint) is Literal:
         choices = typing.get_args(hint)
         if not all(isinstance(each, str) for each in choices) or default not in choices:
             raise ValueError(f"Parameter `{name}` of {function} is {shown(default)}. A Literal of "
                              "strings, one of them the default, makes a field.")  # fmt: skip
-        return Field(name, "choice", label, default, choices=choices, help=help)
-    if isinstance(default, bool):
-        return Field(name, "switch", label, default, help=help)
-    if isinstance(default, (int, float)):
-        kind: Kind = "integer" if isinstance(default, int) else "number"
-        number = default if kind == "integer" else float(default)  # NumPy's writes its type
-        field = Field(name, kind, label, number, help=help)
-        try:
-            field.parse(field.text(number))
-        except ValueError:  # it is not finite, or has too many digits
-            return None
-        return field
-    return None
+        return Field(name, "choice", name, default, choices=choices, help=help)
+    kind = next((kind for type_, kind in _KINDS if isinstance(default, type_)), None)
+    if kind is None:
+        return None
+    plain = float(default) if kind == "number" else default  # NumPy's writes its type
+    field = Field(name, kind, name, plain, help=help)
+    try:
+        field.parse(field.text(plain))
+    except ValueError:  # it is not finite, or has too many digits
+        return None
+    return field
 
 
 def _shared() -> set[str]:

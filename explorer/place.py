@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import sysconfig
 import traceback
@@ -10,16 +11,18 @@ from pathlib import Path
 
 from explorer.events import Failed, Place
 
-_OURS = str(Path(__file__).parent)
 _PATHS = sysconfig.get_paths()
-_LIBRARIES = tuple({_PATHS[name] for name in ("stdlib", "purelib", "platlib")})
+_NOT_THEIRS = (
+    *(f"{_PATHS[name]}{os.sep}" for name in ("stdlib", "purelib", "platlib")),
+    f"{Path(__file__).parent}{os.sep}",
+    *("<frozen", "<eval_with_key>"),  # Python's own, and what torch writes from f's graph
+)
 
 
 def of(error: BaseException) -> Place | None:
     """The last line of a person's own code on the way to an error; None where there is none."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        library = frame.filename.startswith((*_LIBRARIES, _OURS, "<frozen"))
-        if not library and frame.lineno is not None:
+        if frame.lineno is not None and not frame.filename.startswith(_NOT_THEIRS):
             return Place(frame.filename, frame.lineno, frame.name)
     return None
 

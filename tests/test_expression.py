@@ -1,5 +1,6 @@
 """A typed head is read as mathematics means it, or refused in a sentence with its column."""
 
+import ast
 import copy
 import math
 import pickle
@@ -115,7 +116,8 @@ VALUES: list[tuple[str, float]] = [
     ("y + " * 99 + "y", 100.0),
     ("\ty\n +\r\n y ", 2.0),
     ("sin(\ny\n)[0]", math.sin(0.5)),
-    ("y[0,]", 0.5),
+    ("y[0]**(3 - 1)", 0.25),
+    ("y + 0**(1 - 1)", 4.0),
 ]
 
 
@@ -133,23 +135,25 @@ def test_index_of_a_matrix_is_that_of_numpy(text: str) -> None:
     assert np.array_equal(read(text).value(y).numpy(), expected)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, each in FUNCTIONS.items() if each.number is not None]
-)
-@pytest.mark.parametrize("at", [0.3, 0.9, 30.0, -30.0])
-def test_function_of_a_number_is_that_of_a_tensor(name: str, at: float) -> None:
-    """Which is torch's against Python's own mathematics."""
-    function = FUNCTIONS[name]
-    assert function.number is not None
-    try:
-        expected = function.number(at)
-    except ValueError:  # outside the domain
-        assert function.apply(torch.tensor(at, dtype=torch.float64)).isnan()
-        assert "is no finite real number" in str(refusal(f"{name}({at}) * y"))
-        return
+@pytest.mark.parametrize("name", [name for name, each in FUNCTIONS.items() if not each.reduces])
+@pytest.mark.parametrize("at", [0.3, 0.9, 5.0, -5.0])
+def test_function_of_a_number_is_that_of_an_entry(name: str, at: float) -> None:
     one = torch.ones((), dtype=torch.float64)
-    assert read(f"{name}({at} * y)")(one).item() == pytest.approx(expected, rel=1e-14)
-    assert read(f"{name}({at}) * y")(one).item() == pytest.approx(expected, rel=1e-15)
+    number, entry = (read(f"{name}({text}) * y")(one) for text in (at, f"{at} * y"))
+    assert torch.equal(number.nan_to_num(9.0), entry.nan_to_num(9.0))
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [("y / 0", math.inf), ("1 / 0 - y", math.inf), ("asin(2) * y", math.nan),
+     ("0**-1 * y", math.inf), ("(-8)**0.5 + y", math.nan), ("9**9**9 * y", math.inf),
+     ("exp(999) - y", math.inf),
+     ("1e300 * y", math.inf), ("1e300 / y", math.inf), ("1e-300 * y", 0.0)],
+)  # fmt: skip
+def test_what_is_no_finite_number_follows_the_floating_arithmetic_of_y(
+    text: str, value: float
+) -> None:
+    assert read(text)(torch.ones(())).item() == pytest.approx(value, nan_ok=True)
 
 
 def test_softplus_is_exact_where_torchs_own_is_not() -> None:
@@ -173,7 +177,7 @@ def test_every_function_takes_every_shape(
     y = torch.rand(shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
     text = f"{name}(y, y)" if FUNCTIONS[name].arity == 2 else f"{name}(y)"
     value = read(text).value(y)
-    assert value.shape == (y.shape if FUNCTIONS[name].number else ())
+    assert value.shape == (() if FUNCTIONS[name].reduces else y.shape)
     assert value.dtype == dtype and value.isfinite().all()
     assert read(text)(y).shape == ()
 
@@ -298,8 +302,7 @@ REDUCED: dict[str, Callable[[Array], Array]] = {
 
 def test_every_function_has_its_reference_here() -> None:
     assert {*ENTRYWISE, *REDUCED, "dot"} == set(FUNCTIONS)
-    assert set(ENTRYWISE) == {name for name, each in FUNCTIONS.items() if each.number}
-    assert all(each.name == name and each.doc for name, each in FUNCTIONS.items())
+    assert set(REDUCED) | {"dot"} == {name for name, each in FUNCTIONS.items() if each.reduces}
     assert all(name in GRAMMAR for name in FUNCTIONS)
 
 
@@ -409,7 +412,7 @@ def test_value_is_that_of_numpy(case: Case, y: list[float], x: list[float]) -> N
     assert np.allclose(found.numpy(), expected, rtol=1e-7, atol=1e-7)
     again = read(expression.text)
     assert again == expression and again.formula == expression.formula
-    assert again._tree == expression._tree
+    assert ast.dump(again._tree) == ast.dump(expression._tree)
 
 
 # Text that may be anything.
@@ -536,12 +539,10 @@ SHOWN = [
     ("y[0,1]*y[:,0]", "y[0, 1]·y[:, 0]"),
     ("y[1:3:2]", "y[1:3:2]"),
     ("dot(y,2*x)", "⟨y, 2·x⟩"),
-    ("abs(y)*x", "|y|·x"),
-    ("abs(abs(y)*abs(x))", "abs(|y|·|x|)"),
+    ("abs(y)*x", "abs(y)·x"),
+    ("abs(abs(y)*abs(x))", "abs(abs(y)·abs x)"),
     ("norm(norm(y)*y)**2", "‖‖y‖₂·y‖₂²"),
-    ("1.5e20*y", "1.5·10²⁰·y"),
-    ("y/1.5e20", "y / (1.5·10²⁰)"),
-    ("1e20**y", "(10²⁰)^y"),
+    ("1.5e20*y", "1.5e+20·y"),
     ("exp(-y**2/2)/sqrt(2*pi)", "exp(−y² / 2) / √(2·π)"),
     ("logsumexp(2*y)+1", "(log Σ exp(2·y)) + 1"),
 ]
@@ -588,7 +589,6 @@ def test_different_expressions_are_shown_differently() -> None:
         ("y*123456789012345678901", "y * 1.2345678901234568e+20"),
         ("y*.1", "y * 0.1"),
         ("y*1e-999", "y * 0"),
-        ("dot(y,x,)", "dot(y, x)"),
     ],
 )
 def test_text_is_canonical(text: str, canonical: str) -> None:
@@ -614,6 +614,8 @@ def test_survives_pickle_and_copy() -> None:
 
 # What is refused.
 
+CANNOT = "cannot stand in an expression."
+
 REFUSED: list[tuple[str, int, str]] = [
     ("", 1, "the expression is empty"),
     ("  \n", 1, "the expression is empty"),
@@ -624,97 +626,71 @@ REFUSED: list[tuple[str, int, str]] = [
     ("y + z", 5, "z is not a known name"),
     ("s" * 400 + "(y)", 1, "is not a known function"),
     ("y + sin", 5, "sin is a function. Write sin(y)."),
-    ("max(0, y)", 1, "max, the largest entry, takes 1 argument, and not 2. Write max(y)."),
-    ("dot(y)", 1, "takes 2 arguments, and not 1. Write dot(y, x)."),
-    ("sin()", 1, "takes 1 argument, and not 0"),
-    ("sum(3) * y", 5, "3 is one number, and sum is a function of the entries"),
-    ("dot(y, 3)", 8, "3 is one number"),
-    ("dot(2 * 3, y)", 5, "2 * 3 is one number"),
-    ("sin(x=y)", 6, "= is an assignment or a named argument"),
-    ("sin(**y)", 7, "only values"),
-    ("sin(*y)", 5, "a value with a star"),
+    ("max(0, y)", 1, "max takes 1 argument, and not 2. Write max(y)."),
+    ("dot(y)", 1, "dot takes 2 arguments, and not 1. Write dot(y, x)."),
     ("y(2)", 1, "y is not a function. A product is written y*(…)."),
     ("pi(y)", 1, "pi is not a function"),
     ("2(y)", 1, "only a function can be called"),
     ("sin(y)(x)", 1, "only a function can be called"),
-    ("2y", 2, "an operator is missing: 2y is not a product. Write 2*y."),
+    ("2y", 2, "an operator is missing before y. A product is written *."),
     ("y + 2 y", 7, "an operator is missing before y"),
     ("y x", 3, "an operator is missing before x"),
+    ("y\n y", 4, "an operator is missing before y"),
     ("1..2 * y", 3, "an operator is missing before .2"),
+    ("1.real", 3, "an operator is missing before real"),
+    ("2j * y", 2, "an operator is missing before j"),
+    ("0x10 * y", 2, "an operator is missing before x10"),
+    ("1_000 * y", 2, "an operator is missing before '_000'"),
     ("y +", 3, "a value is missing at the end"),
     ("* y", 1, "a value is missing before '*'"),
     ("y + * x", 5, "a value is missing before '*'"),
+    ("y // 2", 4, "a value is missing before '/'"),
     ("(y + )", 6, "a value is missing before ')'"),
-    ("y[]", 3, "a value is missing before ']'"),
+    ("sin()", 5, "a value is missing before ')'"),
+    ("sin(*y)", 5, "a value is missing before '*'"),
+    ("sin(**y)", 5, "a value is missing before '**'"),
     ("sin(,y)", 5, "a value is missing before ','"),
-    ("y.", 2, "a value is missing at the end"),
-    ("y:1", 2, "this cannot be read"),
+    ("dot(y,)", 7, "a value is missing before ')'"),
+    ("()", 2, "a value is missing before ')'"),
+    ("[y]", 1, "a value is missing before '['"),
+    ("y[]", 3, "a value is missing before ']'"),
+    ("y[0,]", 5, "a value is missing before ']'"),
+    ("y[+:1]", 4, "a value is missing before :."),
+    ("y:1", 2, "a : stands only in an index"),
+    ("y[(1:2)]", 5, "a : stands only in an index"),
+    ("007 * y", 1, "this cannot be read"),
     ("  y[1:2:3:4]", 10, "this cannot be read"),
-    ("y\n y", 4, "an operator is missing before y"),
     ("x + 1", 1, "does not depend on y"),
-    (" 3", 2, "does not depend on y"),
-    ("y.real", 3, "real is an attribute"),
-    ("y.sum()", 3, "sum is an attribute, which an expression cannot have. Write sum(y)."),
-    ("y.__class__", 3, "'__class__' is an attribute"),
-    ("y.__class__.__bases__[0]", 13, "'__bases__' is an attribute"),
-    ("(y).detach()", 5, "detach is an attribute"),
-    ("y . data", 5, "data is an attribute"),
-    ("1.real", 3, "an operator is missing"),
-    ("__import__('os')", 12, "' is a quotation mark"),
+    (" 3", 1, "does not depend on y"),
+    ("y, x", 1, "these are several values"),
+    ("sin((y, x))", 5, "these are several values"),
+    ("y.sum()", 2, f". {CANNOT} A method is a function here: sum(y), and not y.sum()."),
+    ("y.__class__.__bases__[0]", 2, f". {CANNOT}"),
+    ("... + y", 1, f". {CANNOT}"),
+    ("__import__('os')", 12, f"' {CANNOT}"),
     ("__import__(y)", 1, "'__import__' is not a known function"),
     ("eval(y)", 1, "eval is not a known function"),
-    ("(lambda: y)()", 2, "lambda is the definition of a function"),
-    ("y if 1 else x", 3, "if is a condition"),
-    ("1if y else x", 2, "if is not"),
-    ("y and x", 3, "and is a logical operation"),
-    ("not y", 1, "not is a logical operation"),
-    ("y is x", 3, "is is a comparison"),
-    ("y < x", 3, "< is a comparison"),
-    ("y == x", 3, "== is a comparison"),
-    ("True * y", 1, "True is a truth value"),
+    ("(lambda: y)()", 2, "lambda is a word of Python's own, which an expression cannot have."),
+    ("y if 1 else x", 3, "if is a word of Python's own"),
+    ("1if y else x", 2, "if is a word of Python's own"),
+    ("not y", 1, "not is a word of Python's own"),
+    ("True * y", 1, "True is a word of Python's own"),
     ("y[None]", 3, "None is a word of Python's own"),
-    ("await y", 1, "await is a word of Python's own"),
-    ("sum(y for y in y)", 7, "for is a comprehension"),
-    ("[y for y in y]", 4, "for is a comprehension"),
-    ("[y]", 1, "a list"),
-    ("y, x", 1, "a list of values"),
-    ("()", 1, "a list of values"),
-    ("{y}", 1, "{ is part of a set or a dict"),
-    ("f'{y}'", 2, "' is a quotation mark"),
-    ('"y"', 1, '" is a quotation mark'),
-    ("y := 1", 3, ":= is an assignment"),
-    ("y = 1", 3, "= is an assignment"),
-    ("y; y", 2, "; is not a sign"),
-    ("y \\", 3, "\\ is not a sign"),
-    ("y # hi", 3, "# is the beginning of a comment"),
-    ("y^2", 2, "^ is not an operation here: a power is written **."),
-    ("|y|", 1, "an absolute value is written abs(y)"),
-    ("y // 2", 3, "// is a whole-number division"),
-    ("y % 2", 3, "% is a remainder"),
-    ("y @ x", 3, "@ is a matrix product"),
-    ("~y", 1, "~ is an operation on bits"),
-    ("y << 2", 3, "<< is an operation on bits"),
-    ("... + y", 1, "something that an expression cannot have"),
-    ("..y", 1, "this cannot be read"),
-    ("2j * y", 1, "2j is a complex number"),
-    ("0x10 * y", 1, "0x10 is not a number"),
-    ("0x1for y", 1, "0x1for is not a number"),
-    ("1_000 * y", 1, "'1_000' is not a number"),
-    ("007 * y", 1, "007 is not a number"),
+    ("sum(y for y in y)", 7, "for is a word of Python's own"),
+    ("y == x", 3, f"= {CANNOT}"),
+    ("sin(x=y)", 6, f"= {CANNOT}"),
+    ("{y}", 1, f"{{ {CANNOT}"),
+    ('"y"', 1, f'" {CANNOT}'),
+    ("y; y", 2, f"; {CANNOT}"),
+    ("y \\", 3, f"\\ {CANNOT}"),
+    ("y # hi", 3, f"# {CANNOT}"),
+    ("y^2", 2, f"^ {CANNOT} A power is written **."),
+    ("|y|", 1, f"| {CANNOT} An absolute value is written abs(y)."),
+    ("~y", 1, f"~ {CANNOT}"),
     ("1e999 * y", 1, "too large"),
     ("9" * 400 + " * y", 1, "too large"),
-    ("9**9**9 * y", 4, "the exponent is 3.8742e+08. Allowed: a number from -1000 to 1000"),
     ("y**1e308", 4, "the exponent is 1e+308"),
-    ("y**-1001", 4, "the exponent is -1001"),
-    ("y**(2*501)", 5, "the exponent is 1002"),
-    ("10**1000 * y", 1, "10**1000 is no finite real number"),
-    ("(-8)**0.5 + y", 1, "(-8)**0.5 is no finite real number"),
-    ("0**-1 + y", 1, "0**-1 is no finite real number"),
-    ("asin(2) * y", 1, "asin(2) is no finite real number"),
-    ("exp(999) * y", 1, "exp(999) is no finite real number"),
-    ("1e308 * 10 * y", 1, "1e+308 * 10 is no finite real number"),
-    ("y / 0", 5, "divides by 0"),
-    ("y / (1 - 1)", 6, "divides by 0"),
+    ("y**-1001", 4, "the exponent is -1001. Allowed: a number from -1000 to 1000"),
     ("y[10**9]", 3, "this is no index"),
     ("y[10000000000]", 3, "the index is 10000000000. Allowed: from -1000000000 to 1000000000."),
     ("y[-10000000000]", 3, "the index is -10000000000"),
@@ -725,35 +701,20 @@ REFUSED: list[tuple[str, int, str]] = [
     ("y[1e3]", 3, "this is no index"),
     ("y[--1]", 3, "this is no index"),
     ("y[0, x]", 6, "this is no index"),
-    ("y[...]", 3, "this is no index"),
-    ("y[()]", 3, "this is no index"),
     ("y[(0, 1), 2]", 3, "this is no index"),
-    ("y[::-1]", 5, "the step of a slice is -1. Allowed: 1 and above."),
+    ("y[::-1]", 5, "the step of a slice is -1. Allowed: from 1 to"),
     ("y[::0]", 5, "the step of a slice is 0"),
-    ("2[0] * y", 1, "2 is one number, which has no entries"),
     ("(y", 1, "this ( is never closed"),
     ("sin(y))", 7, "this ) closes no bracket"),
     ("(y]", 3, "this ] cannot close the ( of column 1"),
-    ("y\x00", 2, "U+0000 cannot stand"),
-    ("y\x0c", 2, "U+000C cannot stand"),
-    ("\ud800", 1, "U+D800 cannot stand"),
-    ("y +\xa0x", 4, "(NO-BREAK SPACE) cannot stand in an expression. Write a space."),
-    ("ｙ", 1, "ｙ (FULLWIDTH LATIN SMALL LETTER Y) cannot stand in an expression. Write y."),
-    ("𝑦", 1, "Write y."),
-    ("у", 1, "у (CYRILLIC SMALL LETTER U) cannot stand in an expression. Write y."),
-    ("ｓｉｎ(y)", 1, "Write s."),
-    ("−y", 1, "− (MINUS SIGN) cannot stand in an expression. Write -."),
-    ("2×y", 2, "Write *."),
-    ("2·y", 2, "Write *."),
-    ("y÷2", 2, "Write /."),
-    ("y²", 2, "Write **2."),
-    ("y₀", 2, "Write [0]."),
-    ("π*y", 1, "Write pi."),
-    ("√y", 1, "Write sqrt(y)."),
-    ("Σ y", 1, "Write sum(y)."),
-    ("yé", 2, "é (LATIN SMALL LETTER E WITH ACUTE) cannot stand in an expression. Leave it out."),
-    ("y‮", 2, "U+202E (RIGHT-TO-LEFT OVERRIDE) cannot stand"),
-    ("é" * 5 + "y + ü", 1, "é"),
+    ("y) * (y", 2, "this ) closes no bracket"),
+    ("y\x00", 2, f"U+0000 {CANNOT}"),
+    ("\ud800", 1, f"U+D800 {CANNOT}"),
+    ("y +\xa0x", 4, f"U+00A0 (NO-BREAK SPACE) {CANNOT}"),
+    ("ｙ", 1, f"ｙ (FULLWIDTH LATIN SMALL LETTER Y) {CANNOT}"),
+    ("у", 1, f"у (CYRILLIC SMALL LETTER U) {CANNOT}"),
+    ("−y", 1, f"− (MINUS SIGN) {CANNOT}"),
+    ("y‮", 2, f"U+202E (RIGHT-TO-LEFT OVERRIDE) {CANNOT}"),
 ]  # fmt: skip
 
 
@@ -785,7 +746,7 @@ def test_no_character_beyond_ascii_is_read() -> None:
     ]
     assert len(alike) > 20
     for sign in alike:
-        assert f"Write {unicodedata.normalize('NFKC', sign)}." in str(refusal("y + " + sign))
+        assert str(refusal("y + " + sign)).startswith(f"Column 5: {sign} (")
 
 
 # The bounds.
@@ -799,7 +760,8 @@ def test_no_character_beyond_ascii_is_read() -> None:
         ("(" * 1000 + "y" + ")" * 1000, "has 2001 characters"),
         ("(" * 249 + "y" + ")" * 249, "brackets are nested more than 30 deep"),
         ("(" * (MAX_DEPTH + 1) + "y" + ")" * (MAX_DEPTH + 1), "brackets are nested more than 30"),
-        ("[" * 500, "brackets are nested more than 30"),
+        ("y" + "[" * 500, "has 501 characters"),
+        ("(y[" * 100, "brackets are nested more than 30"),
         ("-" * 499 + "y", "nested more than 30 deep"),
         ("+" * 499 + "y", "nested more than 30 deep"),
         ("-" * MAX_DEPTH + "y", "nested more than 30 deep"),
@@ -868,28 +830,30 @@ def misfit(text: str, y: object, x: object = None) -> str:
 @pytest.mark.parametrize(
     "text, shape, said",
     [
-        ("y[3]", (3,), "y[3] does not exist: y has 3 entries, numbered from 0."),
-        ("y[-4]", (3,), "y[-4] does not exist: y has 3 entries"),
-        ("y[1]", (1,), "y has 1 entry, numbered from 0."),
-        ("sin(y)[5]", (3,), "sin(y)[5] does not exist: sin(y) has 3 entries"),
-        ("y[0]", (), "y[0] does not exist: y is one number, of shape ()."),
+        ("y[3]", (3,), "y[3] does not exist: y has shape (3,), counted from 0."),
+        ("y[-4]", (3,), "y[-4] does not exist: y has shape (3,)"),
+        ("y[1]", (1,), "y has shape (1,), counted from 0."),
+        ("sin(y)[5]", (3,), "sin(y)[5] does not exist: sin(y) has shape (3,)"),
+        ("y[0]", (), "y[0] does not exist: y is one number."),
         ("y[0][0]", (3,), "y[0][0] does not exist: y[0] is one number"),
         ("sum(y)[0]", (3,), "sum(y) is one number"),
+        ("2[0] * y", (3,), "2[0] does not exist: 2 is one number."),
+        ("dot(y, 3)", (3,), "y has shape (3,) and 3 has shape (). Allowed: equal shapes."),
         ("y[:]", (), "y is one number"),
-        ("y[0, 0]", (3,), "y[0, 0] has 2 indices: y has 3 entries"),
-        ("y[0, 0, 0]", (3, 2), "y[0, 0, 0] has 3 indices: y has shape (3, 2)."),
-        ("y[0, 2]", (3, 2), "y[0, 2] does not exist: y has shape (3, 2)."),
-        ("y[3:]", (3,), "y[3:] does not exist: y has 3 entries"),
-        ("max(y[2:1])", (3,), "y[2:1] does not exist: y has 3 entries"),
+        ("y[0, 0]", (3,), "y[0, 0] does not exist: y has shape (3,)"),
+        ("y[0, 0, 0]", (3, 2), "y[0, 0, 0] does not exist: y has shape (3, 2), counted from 0."),
+        ("y[0, 2]", (3, 2), "y[0, 2] does not exist: y has shape (3, 2), counted from 0."),
+        ("y[3:]", (3,), "y[3:] does not exist: y has shape (3,)"),
+        ("max(y[2:1])", (3,), "y[2:1] does not exist: y has shape (3,)"),
         (
             "y + y[:2]", (3,),
             "y + y[:2] does not fit: y has shape (3,) and y[:2] has shape (2,). Allowed: equal "
             "shapes, or one that repeats along the other.",
         ),
         ("y * y[:2, 0]", (3, 3), "y has shape (3, 3) and y[:2, 0] has shape (2,)"),
-        ("y[:, :1] * y[:1, :]", (3, 2), "would make 6 entries: y[:, :1] has shape (3, 1) and"),
-        ("y + y[:, 0]", (9, 1), "would make 81 entries: y has shape (9, 1) and y[:, 0] has"),
-        ("y**y[:, :, 0]", (4, 4, 1), "would make 64 entries"),
+        ("y[:, :1] * y[:1, :]", (3, 2), "does not fit: y[:, :1] has shape (3, 1) and"),
+        ("y + y[:, 0]", (9, 1), "does not fit: y has shape (9, 1) and y[:, 0] has"),
+        ("y**y[:, :, 0]", (4, 4, 1), "does not fit: y has shape (4, 4, 1) and"),
         ("dot(y, y[0])", (3, 2), "y has shape (3, 2) and y[0] has shape (2,). Allowed: equal"),
         ("dot(y, y[:1])", (3,), "dot(y, y[:1]) does not fit"),
         ("y", (0,), "y has shape (0,), which has no entries."),
@@ -902,7 +866,7 @@ def test_y_does_not_fit(text: str, shape: tuple[int, ...], said: str) -> None:
 def test_x_does_not_fit() -> None:
     said = misfit("y + x", torch.ones(3), torch.ones(2))
     assert said.startswith("y + x does not fit: y has shape (3,) and x has shape (2,).")
-    assert "would make 6 entries" in misfit("y + x", torch.ones(3, 1), torch.ones(2))
+    assert "y + x does not fit" in misfit("y + x", torch.ones(3, 1), torch.ones(2))
     assert "x[2] does not exist" in misfit("y + x[2]", torch.ones(3), torch.ones(2))
     assert misfit("y + x", Y) == "The expression uses x, and no x is given."
 

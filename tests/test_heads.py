@@ -115,6 +115,7 @@ def test_entries_are_names_sets_and_expressions(given: object, entries: tuple[st
         ("sums(3)", "sums(3) has nothing to sum"),
         ("sums(3),sums(4)", "has nothing to sum"),
         ("y**2,y ** 2", "chosen more than once"),
+        ("random(3),random(5)", "The set random is chosen more than once"),
         (("y+",), "Head y+: "),
         ("x", "Head x"),
         ([3], "Head 3 is not known"),

@@ -321,10 +321,14 @@ def test_a_head_of_one_s_own_goes_with_a_function_of_explorer() -> None:
     def cubed(y: Tensor, x: Tensor) -> Tensor:
         return y**3 * x
 
-    done = last(Worker().submit(Experiment(size=5, heads=("cubed",), repeats=1)))
+    @explorer.head
+    def by_name(y: Tensor, *, x: Tensor) -> Tensor:
+        return y**3 * x
+
+    done = last(Worker().submit(Experiment(size=5, heads=("cubed", "by_name"), repeats=1)))
     assert isinstance(done, Done), done
-    head = done.result.heads["cubed"]
-    assert head.error["reuse"] is not None and head.error["reuse"] < 1e-12
+    for head in done.result.heads.values():
+        assert head.error["reuse"] is not None and head.error["reuse"] < 1e-12
 
 
 def test_what_cannot_be_sent_is_said() -> None:

@@ -78,23 +78,21 @@ class HeadsControl(Several):
 
     def retry(self) -> None:
         """Tries what is typed, at the y of the last run."""
-        text, tried = self.text.value, ""
+        self._trier.request("")  # first, so that what is tried yet is not told over this
         try:
-            if not text.strip():
-                self.told.value = ""
-            elif text.strip() in self._offered:
-                self.told.value = hint("It stands above.")
-            elif set_of(text):
-                self.told.value = hint("A set: press Add.")
-            else:
-                (tried,) = self._field.parse([text])
-                if tried in self._offered:
-                    tried, self.told.value = "", hint("It stands above.")
-                else:
-                    self.told.value = hint(f"{_words(tried)}: {_WAIT}.")
+            entry = self._field.parse([self.text.value])[0] if self.text.value.strip() else ""
         except FieldError as error:
             self.told.value = problem(str(error))
-        self._trier.request(tried)
+            return
+        if not entry:
+            self.told.value = ""
+        elif entry in self._offered:
+            self.told.value = hint("It stands above.")
+        elif set_of(entry):
+            self.told.value = hint("A set: press Add.")
+        else:
+            self.told.value = hint(f"{_words(entry)}: {_WAIT}.")
+            self._trier.request(entry)
 
     @property
     def _field(self) -> Field:
@@ -138,18 +136,22 @@ class HeadsControl(Several):
 
 
 class _Trier:
-    """Tries heads in a thread of its own, only the latest one that was asked for."""
+    """Tries heads in a thread of its own, and tells only of the latest that was asked for.
+
+    It tells while it holds the lock: once `request` returns, nothing of before is told.
+    """
 
     def __init__(self, try_heads: Try, tell: Callable[[str, Trial | str | None], None]) -> None:
         self._try, self._tell = try_heads, tell
         self._wake = threading.Condition()
-        self._next = self._latest = ""
+        self._latest = ""
+        self._due = False  # whether the latest is yet to be tried
         self._thread: threading.Thread | None = None
 
     def request(self, entry: str) -> None:
         """Tries an entry as soon as the one that is tried is done; "" for none."""
         with self._wake:
-            self._next = self._latest = entry
+            self._latest, self._due = entry, bool(entry)
             if self._thread is None and entry:
                 self._thread = threading.Thread(target=self._loop, daemon=True)
                 self._thread.start()
@@ -158,9 +160,9 @@ class _Trier:
     def _loop(self) -> None:
         while True:
             with self._wake:
-                while not self._next:
+                while not self._due:
                     self._wake.wait()
-                entry, self._next = self._next, ""
+                entry, self._due = self._latest, False
             found: Trial | str | None
             try:
                 found = self._try([entry]).get(entry)
@@ -168,9 +170,8 @@ class _Trier:
                 logging.getLogger(__name__).exception("a head could not be tried")
                 found = f"The head could not be tried: {error}"
             with self._wake:
-                latest = entry == self._latest  # else what is typed now has had its word
-            if latest:
-                self._tell(entry, found)
+                if entry == self._latest and not self._due:
+                    self._tell(entry, found)
 
 
 def _words(entry: str) -> str:

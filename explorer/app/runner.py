@@ -29,7 +29,8 @@ class Runner(HasTraits):
 
     `fraction` is the part done as far as is known, from 0 to 1; `message` says what is going on,
     or how the last run ended; `problems` names the fields that the worker found at fault.
-    `linearized` has y and dy/dx of the last run that found them, for heads to be tried on.
+    `linearized` has y and dy/dx of the last run, for heads to be tried on; None where a whole run
+    did not keep them.
     """
 
     status = Enum(("idle", "running", "done", "cancelled", "failed"), default_value="idle")
@@ -101,6 +102,7 @@ class Runner(HasTraits):
         self.problems = {}
         self.fraction, self.message, self.status = 0.0, "Starting…", "running"
         begun: float | None = None  # the time in the queue is not the run's
+        kept: Linearized | None = None
         for event in run.events(_HEARTBEAT):
             now = time.monotonic()
             if isinstance(event, Queued):
@@ -120,18 +122,19 @@ class Runner(HasTraits):
                     told = now
                     self._show_progress(event, now - begun)
             elif isinstance(event, Linearized):
-                self.linearized = event
+                self.linearized = kept = event
             elif isinstance(event, Partial):
                 if now - drawn > _DRAW_EVERY:
                     drawn = now
                     self.result = event.result
             elif isinstance(event, Done):
                 self.result = event.result
+                self.linearized = kept  # not that of another run, at another y
                 self._end("done", f"Done in {seconds(now - begun)}.")
             elif isinstance(event, Cancelled):
                 self.result = event.result or self.result
-                kept = " The paths that had finished are shown." if event.result else ""
-                self._end("cancelled", f"Cancelled after {seconds(now - begun)}.{kept}")
+                shown = " The paths that had finished are shown." if event.result else ""
+                self._end("cancelled", f"Cancelled after {seconds(now - begun)}.{shown}")
             else:
                 self.result = event.result or self.result
                 self.problems = event.problems

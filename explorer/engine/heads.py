@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from types import FunctionType
 from typing import Any
 
@@ -193,6 +194,19 @@ def named(parameters: Parameters, label: str) -> dict[str, Tensor]:
                 "Call .requires_grad_() on it before the head uses it."
             )
     return dict(parameters)
+
+
+def positional(head: Head) -> tuple[Head, bool]:
+    """(the head as `g(y)` or `g(y, x)`, whether it is given x)."""
+    second, by_name = takes_x(head)
+    if not by_name:
+        return head, second
+
+    @wraps(head)
+    def g(y: Any, x: Any) -> Tensor:
+        return head(y, x=x)
+
+    return g, True
 
 
 def takes_x(head: Head) -> tuple[bool, bool]:

@@ -81,25 +81,26 @@ def test_what_cannot_be_read_is_told_with_its_column_and_not_tried() -> None:
     assert heads.told.value == "" and tried.asked == []
 
 
-def test_a_trial_that_comes_late_overwrites_nothing() -> None:
-    typed_on = threading.Event()
+def test_what_is_tried_for_nothing_is_not_told() -> None:
+    begun, go = threading.Event(), threading.Event()
+    told: list[str] = []
 
-    def try_heads(entries: Sequence[str]) -> dict[str, Trial | str]:
-        if entries == ["y"]:
-            trier.request("")  # as what is typed meanwhile is no head
-            typed_on.set()
+    def slow(entries: Sequence[str]) -> dict[str, Trial | str]:
+        begun.set()
+        assert go.wait(10)
         return dict.fromkeys(entries, "tried")
 
-    told: list[str] = []
-    trier = _Trier(try_heads, lambda entry, trial: told.append(entry))
+    trier = _Trier(slow, lambda entry, found: told.append(entry))
     trier.request("y")
-    assert typed_on.wait(60)
-    trier.request("2*y")
+    assert begun.wait(10)
+    trier.request("")  # what is typed now cannot be read
+    go.set()
+    trier.request("y + 1")
     until(lambda: bool(told))
-    assert told == ["2*y"]
+    assert told == ["y + 1"]
 
 
-def test_a_head_that_stands_above_is_known_however_it_is_written() -> None:
+def test_a_head_that_is_offered_is_known_in_other_words() -> None:
     _, heads, _ = made()
     heads.text.value = "y+1"
     heads.add.click()
