@@ -431,6 +431,9 @@ class _Run:
                 "more than is left of the memory"
             )
             return
+        if not same and any(note.startswith("`f` is random") for note in self._notes):
+            self._reference = "none: f is random, and draws other numbers in float64"
+            return
         problem = self._problem
         predicted = self._predicted(path)
         if not same and predicted <= self._left():  # in float64 it takes no less

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, Literal, TypeVar, overload
 
 from explorer.experiment import DTYPES, InvalidExperiment, table
@@ -105,6 +106,8 @@ def register(f: Any, x: Any, gs: Sequence[Any], name: str = "") -> Function:
     """
     if not callable(f):
         raise TypeError(f"`f` is {shown(f)}, which cannot be called. Give a function of x.")
+    if hasattr(f, "_torchdynamo_orig_callable") or hasattr(f, "_orig_mod"):
+        raise ValueError("`f` is compiled. Give it as it was before: torch.compile is a switch.")
     name = name or _name(f)
     if name in FUNCTIONS and not FUNCTIONS[name].own:
         raise ValueError(f"{name} is a function of explorer. Give another: name='my_{name}'.")
@@ -120,12 +123,14 @@ def register(f: Any, x: Any, gs: Sequence[Any], name: str = "") -> Function:
             "first parameter a default."
         )
     heads, chosen = _heads(gs)
-    described = _described(name, f, x, heads, chosen)
+    before, described = FUNCTIONS.get(name), _described(name, f, x, heads, chosen)
     FUNCTIONS[name] = described
     try:
         table(name)["heads"].parse(described.default_heads)
     except ValueError:
         del FUNCTIONS[name]
+        if before is not None:
+            FUNCTIONS[name] = before
         raise
     return described
 
@@ -353,7 +358,7 @@ def _name(f: Any, otherwise: str = "f") -> str:
 
 
 def _require_free(name: str) -> None:
-    if not name.isidentifier() or name in SETS or name in ("x", "y"):
+    if not name.isidentifier() or iskeyword(name) or name in SETS or name in ("x", "y"):
         raise ValueError(f"{shown(name)} cannot be a name here. Give one of letters and digits.")
 
 

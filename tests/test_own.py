@@ -147,6 +147,8 @@ def test_registering_again_replaces() -> None:
         (lambda x, size=0: x, X, "Parameter `size` of f is 0"),
         (lambda: 1, X, "f takes nothing"),
         (3, X, "`f` is 3, which cannot be called"),
+        (torch.compile(lambda x: x), X, "`f` is compiled"),
+        (torch.compile(torch.nn.Linear(2, 2)), X, "`f` is compiled"),
         (lambda x: x, "text", "`x` is a str"),
         (lambda x: x, torch.arange(3), "`x` has dtype torch.int64"),
         (lambda x: x, [], "`x` holds no tensor"),
@@ -289,6 +291,21 @@ def test_a_random_f_is_one_function_in_all_that_a_run_does() -> None:
     for head in result.heads.values():
         assert max(each for each in head.error.values() if each is not None) < 1e-12
     assert gradient(result, "y") == y  # as the mask that y shows has it
+
+
+@pytest.mark.filterwarnings("ignore:`f` is random")
+def test_a_random_f_has_no_reference_in_another_dtype() -> None:
+    own.register(lambda x: x * torch.randn_like(x), X.float(), ["y"])
+    head = run("f").heads["y"]
+    assert head.error["reuse"] is None and "f is random" in head.error_reference
+    assert head.agreement["reuse"] == 0
+
+
+def test_what_cannot_be_registered_again_leaves_the_one_before() -> None:
+    before = own.register(lambda x: x, X, ["y"])
+    with pytest.raises(ValueError, match="sinn"):
+        own.register(lambda x: 2 * x, X, ["sinn(y)"])
+    assert FUNCTIONS["f"] is before
 
 
 def test_scaling_along_the_heads_knows_the_entries_of_y() -> None:

@@ -195,6 +195,8 @@ class Laboratory:
         self.progress.bar_style = {"done": "success", "failed": "danger"}.get(
             self.runner.status, ""
         )
+        if self.runner.status in ("failed", "cancelled") and self.runner.result is None:
+            self.pictures.announce("There is no result yet: see what is said beside the controls.")
 
     def _show_fraction(self, change: Any) -> None:
         self.progress.value = change["new"]

@@ -98,6 +98,14 @@ def test_torch_compile_is_a_switch(lab):
     assert control(lab, "torch.compile").value is False
 
 
+def test_a_first_experiment_that_fails_says_that_there_is_no_result():
+    lab = Laboratory(State(), Runner(Worker()), "heads=y[99]&size=4")
+    lab.start()
+    until(lambda: lab.runner.status == "failed")
+    assert any("y[99] does not exist" in each for each in problems(lab))
+    until(lambda: "There is no result yet" in text(lab, "explorer-summary"))
+
+
 def test_a_wrong_value_keeps_its_text_has_its_sentence_and_disables_run(lab):
     control(lab, "Size n").value = "abc"
     assert control(lab, "Size n").value == "abc"
