@@ -25,7 +25,7 @@ DERIVATIVE = Field(
 WORKSPACE = 50e6
 """Bytes that the first products of a process take, whatever their size."""
 
-_CALLS = 40  # operators of one matrix exponential, about
+_CALLS = {"torch": (40, 80), "fast": (200, 300)}  # operators of a forward and of a backward
 
 
 def exponential(setting: Setting) -> Callable[[Tensor], Tensor]:
@@ -49,10 +49,11 @@ def work(setting: Setting, norm: float, flops: float, trace: bool = False) -> tu
     reach = 1.09 if setting.dtype == "float64" else 3.01
     squarings = max(0, math.ceil(math.log2(norm / reach))) if norm > reach else 0
     products = 5 + squarings
-    fast = setting.parameters["derivative"] == "fast"
-    backward = (0 if trace else 3) * products if fast else 8 * products
+    derivative = setting.parameters["derivative"]
+    backward = 8 * products if derivative == "torch" else 0 if trace else 3 * products
+    ahead, back = _CALLS[derivative]
     a_second = rate(setting.dtype)
     return (
-        Work(products * flops, calls=_CALLS, rate=a_second),
-        Work(backward * flops, calls=2 * _CALLS, rate=a_second),
+        Work(products * flops, calls=ahead, rate=a_second),
+        Work(backward * flops, calls=back, rate=a_second),
     )

@@ -57,6 +57,6 @@ def test_the_derivative_changes_what_a_backward_costs_and_nothing_else() -> None
     slow, fast = (
         described.cost(setting(NAME, 100, derivative=each)) for each in ("torch", "fast")
     )
-    assert slow.forward == fast.forward
+    assert slow.forward.flops == fast.forward.flops
     assert fast.backward.flops == 3 / 8 * slow.backward.flops
     assert fast.memory_bytes < slow.memory_bytes
