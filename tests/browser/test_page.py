@@ -26,7 +26,7 @@ def wait_for_run(page: Page) -> None:
     """Until a run is done and its four pictures stand."""
     expect(page.locator(".explorer-message")).to_contain_text(re.compile(r"^Done in"))
     expect(page.locator(".js-plotly-plot")).to_have_count(4)
-    expect(page.locator(".explorer-summary")).to_contain_text("reuse")
+    expect(page.locator(".explorer-summary")).to_contain_text("agree to")
 
 
 def test_first_view_has_four_pictures_and_a_sentence_by_itself(open_page: Open) -> None:
