@@ -403,9 +403,13 @@ class _Run:
             f"takes about {_gigabytes(self._jacobian_bytes)}, more than is free"
         )
 
+    @property
+    def _applied(self) -> list[Callable[..., Tensor]]:
+        """The heads as the engine takes them, each g(y) or g(y, x)."""
+        return [head.apply for head in self._heads.values()]
+
     def _execution(self, name: str) -> Callable[[], _Found]:
-        every = [head.apply for head in self._heads.values()]
-        problem = self._problem
+        every, problem = self._applied, self._problem
 
         def execution() -> _Found:
             self._draw_anew()
@@ -453,9 +457,8 @@ class _Run:
                 f"none: {_over_budget('the reference in float64 on the CPU', predicted)}"
             )
             return
-        every = [head.apply for head in self._heads.values()]
         self._draw_anew()
-        found = gradients(problem.f, every, problem.x, path=path)
+        found = gradients(problem.f, self._applied, problem.x, path=path)
         self._exact = dict(zip(self._heads, found.gradients, strict=True))
         self._reference = "the same experiment in float64 on the CPU"
         if same:

@@ -69,7 +69,6 @@ def table(function: str = DEFAULT_FUNCTION) -> dict[str, Field]:
     The function's own parameters stand behind `size`; its own heads are among the heads.
     """
     described = FUNCTIONS[function]
-    heads = (*(head.name for head in described.heads), *HEADS)
     fields = (
         Field("function", "choice", "Function", DEFAULT_FUNCTION, choices=tuple(FUNCTIONS),
               help="the slow function f"),
@@ -80,11 +79,17 @@ def table(function: str = DEFAULT_FUNCTION) -> dict[str, Field]:
         _DeviceField("device", "choice", "Device", "cpu", help="where it runs"),
         Field("compile", "switch", "torch.compile", False,
               help="run f as torch.compile makes it"),
-        HeadsField("heads", "choices", "Head", described.default_heads, choices=heads,
-                   help="the cheap functions g of y"),
+        heads_field(described),
         *_COMMON,
     )  # fmt: skip
     return {each.name: each for each in fields}
+
+
+def heads_field(described: Function) -> HeadsField:
+    """The field of the heads that an experiment on a function can have."""
+    choices = (*(head.name for head in described.heads), *HEADS)
+    return HeadsField("heads", "choices", "Head", described.default_heads, choices=choices,
+                      help="the cheap functions g of y")  # fmt: skip
 
 
 _COMMON = (

@@ -18,7 +18,7 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Literal, TypeVar, overload
 
-from explorer.experiment import DTYPES, InvalidExperiment, table
+from explorer.experiment import DTYPES, InvalidExperiment, heads_field, table
 from explorer.fields import Field, Kind, shown
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Cost, Function, OwnHead, Problem, Setting, Work
@@ -123,15 +123,9 @@ def register(f: Any, x: Any, gs: Sequence[Any], name: str = "") -> Function:
             "first parameter a default."
         )
     heads, chosen = _heads(gs)
-    before, described = FUNCTIONS.get(name), _described(name, f, x, heads, chosen)
+    described = _described(name, f, x, heads, chosen)
+    heads_field(described).parse(described.default_heads)
     FUNCTIONS[name] = described
-    try:
-        table(name)["heads"].parse(described.default_heads)
-    except ValueError:
-        del FUNCTIONS[name]
-        if before is not None:
-            FUNCTIONS[name] = before
-        raise
     return described
 
 

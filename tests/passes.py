@@ -1,4 +1,4 @@
-"""f's that count their own passes, apart from the engine's counts; operators that are called."""
+"""f's that count their own passes, apart from the engine's counts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @dataclass
@@ -41,15 +40,3 @@ def counting(f: Callable[[Tensor], Tensor]) -> tuple[Callable[[Tensor], Tensor],
     count = Count()
     gate: Callable[..., Tensor] = _Gate.apply
     return lambda x: torch.sin(gate(f(x), count)), count
-
-
-class Operators(TorchDispatchMode):
-    """Counts torch's operators that are called in its block, those of a backward too."""
-
-    count = 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        self.count += 1
-        return func(*args, **(kwargs or {}))

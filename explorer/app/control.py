@@ -138,8 +138,8 @@ class Several(Control):
                 box.observe(self._guard(self._ticked), "value")
                 if key.isidentifier():
                     box.add_class(f"explorer-{self._name}-{key}")
-                note = widgets.HTML(f'<span class="explorer-hint">{escape(words)}</span>')
-                self._boxes[key], self._lines[key] = box, widgets.HBox([box, note])
+                self._boxes[key] = box
+                self._lines[key] = widgets.HBox([box, widgets.HTML(hint(words))])
         self._offered = tuple(labels)
         lines = tuple(self._lines[key] for key in labels)
         if self._choices.children != lines:

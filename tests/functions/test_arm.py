@@ -14,7 +14,7 @@ from explorer.accuracy import exact_gradient, relative_difference
 from explorer.engine.gradients import gradients, jacobian
 from explorer.functions.arm import FUNCTION
 from explorer.heads import Head
-from tests.passes import Operators
+from tests.estimates import require_calls
 from tests.test_functions import DTYPES, build, setting
 
 
@@ -116,12 +116,4 @@ def test_angles_are_smaller_where_there_are_more() -> None:
 
 @pytest.mark.parametrize("size", [1, 30, 200])
 def test_operators_are_as_many_as_estimated(size: int) -> None:
-    chosen = setting("robot_arm", size)
-    problem, cost = FUNCTION.build(chosen), FUNCTION.cost(chosen)
-    x = problem.x.clone().requires_grad_()
-    with Operators() as forward:
-        y = problem.f(x)
-    with Operators() as backward:
-        torch.autograd.grad(y.sum(), x)
-    assert cost.forward.calls == pytest.approx(forward.count, rel=0.1)
-    assert cost.backward.calls == pytest.approx(backward.count, rel=0.1)
+    require_calls(FUNCTION, setting("robot_arm", size))

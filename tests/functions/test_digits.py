@@ -8,13 +8,13 @@ import numpy
 import pytest
 import torch
 from sklearn.datasets import load_digits
-from torch.utils.flop_counter import FlopCounterMode
 
 from explorer.engine.gradients import gradients
 from explorer.engine.saved import saved_bytes
 from explorer.experiment import DTYPES, Experiment
 from explorer.functions.description import Problem, Setting
 from explorer.functions.digits import FUNCTION
+from tests.estimates import require_flops
 
 Array = numpy.ndarray[Any, numpy.dtype[numpy.float64]]
 
@@ -192,16 +192,7 @@ def test_weighted_sums_of_the_losses_cost_no_pass_more(trunk: str) -> None:
 @every_trunk
 @pytest.mark.parametrize("images", [1, 5])
 def test_costs_two_operations_a_weight_image_and_place(trunk: str, images: int) -> None:
-    chosen = setting(3, images=images, trunk=trunk)
-    problem = FUNCTION.build(chosen)
-    x = problem.x.clone().requires_grad_()
-    with FlopCounterMode(display=False) as forward:
-        y = problem.f(x)
-    with FlopCounterMode(display=False) as backward:
-        torch.autograd.grad(y.sum(), x)
-    cost = FUNCTION.cost(chosen)
-    assert cost.forward.flops == forward.get_total_flops()
-    assert cost.backward.flops == backward.get_total_flops()
+    require_flops(FUNCTION, setting(3, images=images, trunk=trunk))
 
 
 @every_trunk

@@ -12,7 +12,7 @@ from scipy.linalg import solve_banded
 from explorer.engine.gradients import jacobian
 from explorer.engine.saved import saved_bytes
 from explorer.functions.heat import FUNCTION
-from tests.passes import Operators
+from tests.estimates import require_calls
 from tests.test_functions import DTYPES, build, setting
 
 
@@ -93,12 +93,4 @@ def test_memory_is_that_of_two_matrices_a_step() -> None:
 
 @pytest.mark.parametrize("steps", [1, 20, 50])
 def test_operators_are_as_many_as_estimated(steps: int) -> None:
-    chosen = setting("heat_equation", 10, steps=steps)
-    problem, cost = FUNCTION.build(chosen), FUNCTION.cost(chosen)
-    x = problem.x.clone().requires_grad_()
-    with Operators() as forward:
-        y = problem.f(x)
-    with Operators() as backward:
-        torch.autograd.grad(y.sum(), x)
-    assert cost.forward.calls == pytest.approx(forward.count, rel=0.1)
-    assert cost.backward.calls == pytest.approx(backward.count, rel=0.1)
+    require_calls(FUNCTION, setting("heat_equation", 10, steps=steps))

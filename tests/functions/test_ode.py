@@ -12,7 +12,7 @@ from scipy.special import ellipj
 
 from explorer.engine.gradients import jacobian
 from explorer.functions.ode import FUNCTION, solver
-from tests.passes import Operators
+from tests.estimates import require_calls
 from tests.test_functions import DTYPES, build, setting
 
 
@@ -109,12 +109,4 @@ def test_largest_step_stays_finite(system: str, dtype: str) -> None:
 @pytest.mark.parametrize("outputs", [1, 10, 100])
 @pytest.mark.parametrize("system", ["harmonic_oscillator", "pendulum", "lorenz"])
 def test_operators_are_as_many_as_estimated(system: str, outputs: int) -> None:
-    chosen = setting("ode", 100, system=system, outputs=outputs)
-    problem, cost = FUNCTION.build(chosen), FUNCTION.cost(chosen)
-    x = problem.x.clone().requires_grad_()
-    with Operators() as forward:
-        y = problem.f(x)
-    with Operators() as backward:
-        torch.autograd.grad(y.sum(), x)
-    assert cost.forward.calls == pytest.approx(forward.count, rel=0.1)
-    assert cost.backward.calls == pytest.approx(backward.count, rel=0.1)
+    require_calls(FUNCTION, setting("ode", 100, system=system, outputs=outputs))

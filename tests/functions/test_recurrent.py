@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from explorer.engine.gradients import jacobian
 from explorer.engine.saved import saved_bytes
 from explorer.experiment import DTYPES, Experiment
 from explorer.functions.description import Problem, Setting
 from explorer.functions.recurrent import FUNCTION
+from tests.estimates import require_flops
 
 CELLS = ("tanh", "relu", "gru", "lstm")
 STARTS = ("default", "orthogonal", "identity")
@@ -168,17 +168,7 @@ def test_seed_decides_and_the_start_changes_its_weights_alone(cell: str) -> None
 @every_cell
 @pytest.mark.parametrize("steps", [1, 7])
 def test_costs_two_operations_a_weight_and_step(cell: str, steps: int) -> None:
-    chosen = setting(6, steps=steps, cell=cell)
-    problem = FUNCTION.build(chosen)
-    x = problem.x.clone().requires_grad_()
-    mv = {torch.ops.aten.mv: lambda matrix, vector, **_: 2 * math.prod(matrix)}
-    with FlopCounterMode(display=False, custom_mapping=mv) as forward:
-        y = problem.f(x)
-    with FlopCounterMode(display=False, custom_mapping=mv) as backward:
-        torch.autograd.grad(y.sum(), x)
-    cost = FUNCTION.cost(chosen)
-    assert cost.forward.flops == forward.get_total_flops()
-    assert cost.backward.flops == backward.get_total_flops()
+    require_flops(FUNCTION, setting(6, steps=steps, cell=cell))
 
 
 @every_cell
