@@ -63,6 +63,10 @@ class _DeviceField(Field):
         return "cpu, cuda, cuda:1, mps or another device of torch"
 
 
+DEVICE = _DeviceField("device", "choice", "Device", "cpu", help="where it runs")
+"""The field of the device, the same for every kind of experiment."""
+
+
 def table(function: str = DEFAULT_FUNCTION) -> dict[str, Field]:
     """The fields of an experiment on a function, by name, in the order they are shown.
 
@@ -76,7 +80,7 @@ def table(function: str = DEFAULT_FUNCTION) -> dict[str, Field]:
         *described.parameters,
         Field("dtype", "choice", "Data type", described.dtype, choices=DTYPES,
               help="precision of the computation"),
-        _DeviceField("device", "choice", "Device", "cpu", help="where it runs"),
+        DEVICE,
         Field("compile", "switch", "torch.compile", False,
               help="run f as torch.compile makes it"),
         heads_field(described),
@@ -101,6 +105,10 @@ _COMMON = (
           help="time and passes against the number of heads, or of outputs"),
     Field("cutoff", "number", "Cut-off", 1.0, minimum=0, maximum=3600, exclusive_minimum=True,
           unit="seconds", help="longest single run in the scaling"),
+    Field("sizes", "switch", "Norms against size", False,
+          help="spectral norms of smaller sizes of f too"),
+    Field("curvature", "switch", "Curvature", False,
+          help="the largest and smallest eigenvalue of each head's Hessian"),
     Field("seed", "integer", "Seed", 0, minimum=0, maximum=2**31 - 1,
           help="seed of the random numbers"),
     Field("budget", "number", "Time budget", None, minimum=0, maximum=86_400,
@@ -115,11 +123,17 @@ def check(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     A field that is not given has its default. With an unknown function the other fields are
     checked against the default function's, so that every problem is told at once.
     """
-    parsed: dict[str, Any] = {}
-    problems: dict[str, str] = {}
     function = values.get("function", DEFAULT_FUNCTION)
     known = function if isinstance(function, str) and function in FUNCTIONS else DEFAULT_FUNCTION
-    fields = table(known)
+    return check_fields(table(known), values)
+
+
+def check_fields(
+    fields: Mapping[str, Field], values: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The same against any table with a dtype and a device in it."""
+    parsed: dict[str, Any] = {}
+    problems: dict[str, str] = {}
     for name, known_field in fields.items():
         try:
             parsed[name] = (
@@ -177,7 +191,9 @@ class Experiment:
     dtype or the heads stands for the function's default. An entry of the heads is the name of
     one, a set such as `powers(16)`, or an expression such as `y**2 + sin(y)`. `compile` runs f
     as torch.compile makes it. `scaling` names what of `ALONG` to measure along, and `cutoff` is
-    the longest single run in it in seconds. `budget` is in seconds, None for no limit.
+    the longest single run in it in seconds. `sizes` asks for the norms of smaller sizes of f, and
+    `curvature` for the extreme eigenvalues of each head's Hessian. `budget` is in seconds, None for
+    no limit.
 
     Raises:
         InvalidExperiment: a value is not allowed; `.problems` says which and what is.
@@ -194,6 +210,8 @@ class Experiment:
     repeats: int = 5
     scaling: tuple[Along, ...] = ()
     cutoff: float = 1.0
+    sizes: bool = False
+    curvature: bool = False
     seed: int = 0
     budget: float | None = None
 
@@ -281,7 +299,7 @@ def _check_apart(parameters: object, rest: Mapping[str, Any]) -> dict[str, Any]:
 
 _OWN = (
     *("function", "size", "dtype", "device", "compile", "heads", "paths", "repeats", "scaling"),
-    *("cutoff", "seed", "budget"),
+    *("cutoff", "sizes", "curvature", "seed", "budget"),
 )
 
 

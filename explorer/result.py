@@ -28,7 +28,7 @@ def _experiment(value: Any) -> Experiment:
     return value if isinstance(value, Experiment) else Experiment.from_json(value)
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
     # Pydantic would take true for 1, and "2" for 2.
     if isinstance(value, bool) or (isinstance(value, str) and value not in _NOT_FINITE):
         raise ValueError("a number, or one of " + ", ".join(map(repr, _NOT_FINITE)))
@@ -36,15 +36,17 @@ def _number(value: Any) -> Any:
 
 
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-Number = Annotated[float, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(number)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
-class _Data(BaseModel):
+class Data(BaseModel):
+    """Plain data that cannot be changed; a field that is not known is refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
-class Seconds(_Data):
+class Seconds(Data):
     """Wall time of one execution of a path: statistics of the raw `runs`, all in seconds."""
 
     median: Number
@@ -53,7 +55,7 @@ class Seconds(_Data):
     runs: tuple[Number, ...]
 
 
-class _Passes(_Data):
+class _Passes(Data):
     """Passes through f, as `explorer.engine.plan.Passes` counts them."""
 
     forward_passes: Count
@@ -81,7 +83,7 @@ class PathResult(_Passes):
     plan: str = ""
 
 
-class Array(_Data):
+class Array(Data):
     """A tensor of more entries than are listed: its 2-norm, its shape and its first entries."""
 
     norm: Number
@@ -93,7 +95,7 @@ Numbers = tuple[Number, ...] | Array
 """A tensor flattened, in full or, when large, as an `Array`."""
 
 
-class HeadResult(_Data):
+class HeadResult(Data):
     """One head: its value, and by path its gradient, agreement and error.
 
     `agreement` is ‖difference‖/‖reference‖ with `agreement_reference`, the naive path that was
@@ -114,7 +116,7 @@ class HeadResult(_Data):
     formula: str = ""
 
 
-class HeadNorms(_Data):
+class HeadNorms(Data):
     """Spectral norms of dg/dy and of dz/dx, and the bound ‖dg/dy‖·‖dy/dx‖ on the second."""
 
     spectral_norm: Number
@@ -122,16 +124,59 @@ class HeadNorms(_Data):
     bound: Number
 
 
-class JacobianResult(_Data):
+class Curvature(Data):
+    """The largest and the smallest eigenvalue of the Hessian ∂²z/∂x² of a head, the larger of
+    their error estimates, and the Hessian–vector products that were taken."""
+
+    largest: Number
+    smallest: Number
+    error: Number
+    products: Count
+
+
+class SizeNorms(Data):
+    """The norms at one size: of dy/dx with its error estimate, and of dz/dx of each head.
+
+    A head that is outside its domain there, or not finite, is left out.
+    """
+
+    size: Count
+    inputs: Count
+    outputs: Count
+    spectral_norm: Number
+    error: Number
+    heads: dict[str, Number]
+
+
+class JacobianResult(Data):
     """Spectral norm of dy/dx and of each head's part; None where `method` says it was left out.
 
-    `source` is the path that formed dy/dx, empty where none did.
+    Attributes:
+        source: the path that formed dy/dx, empty where none did.
+        error: the estimate of the norm's error; 0 of a dense decomposition, which only rounds.
+        products: the products J·v and Jᵀ·u that were taken, None of a dense decomposition.
+        singular_values: the leading ones, from the largest.
+        condition: the largest over the smallest singular value; None where the smallest is not
+            known, ∞ where it is 0.
+        direction: of norm 1, the x-direction that dy/dx stretches most; None where none is.
+        agreement: by path ‖Z − Z_ref‖₂/‖Z_ref‖₂ of the Jacobian Z of all heads together, with
+            the naive path that the heads' agreement refers to.
+        curvature: by head, where it was asked for.
+        by_size: where it was asked for, from the smallest size.
     """
 
     spectral_norm: Number | None
     heads: dict[str, HeadNorms]
     method: str
     source: str = ""
+    error: Number | None = None
+    products: Count | None = None
+    singular_values: tuple[Number, ...] = ()
+    condition: Number | None = None
+    direction: Numbers | None = None
+    agreement: dict[str, Number | None] = {}
+    curvature: dict[str, Curvature] = {}
+    by_size: tuple[SizeNorms, ...] = ()
 
 
 class ScalingPoint(_Passes):
@@ -148,7 +193,7 @@ class ScalingPrediction(_Passes):
     seconds: Number
 
 
-class ScalingPath(_Data):
+class ScalingPath(Data):
     """One path along the counts: what was measured, and for every count what is predicted.
 
     `ended` says why it was not continued to the last count, empty where it was.
@@ -159,7 +204,7 @@ class ScalingPath(_Data):
     ended: str = ""
 
 
-class BreakEven(_Data):
+class BreakEven(Data):
     """Where a path that is not naive becomes faster than `reference`, as is predicted.
 
     `side` "from": at `count` and above; "up to": at `count` and below.
@@ -171,7 +216,7 @@ class BreakEven(_Data):
     side: Literal["from", "up to"]
 
 
-class Scaling(_Data):
+class Scaling(Data):
     """Time and passes of every path against the number of heads, or of outputs, `counts`.
 
     `heads` and `outputs` are the numbers of the rest: None stands for the one that is counted.
@@ -185,7 +230,7 @@ class Scaling(_Data):
     break_even: BreakEven | None = None
 
 
-class FunctionResult(_Data):
+class FunctionResult(Data):
     """f at x: how many entries x and y have, y, and y exactly where a closed form is known.
 
     `compile_seconds` is what torch.compile took, None where f was not compiled.
@@ -199,7 +244,7 @@ class FunctionResult(_Data):
     compile_seconds: Number | None = None
 
 
-class Environment(_Data):
+class Environment(Data):
     """Where it was measured; `started` is the time in UTC, ISO 8601."""
 
     torch: str
@@ -210,10 +255,10 @@ class Environment(_Data):
     started: str
 
 
-class Result(_Data):
+class Result(Data):
     """Everything an experiment showed. While it runs, partial Results have `status` "running"."""
 
-    schema_version: Annotated[Literal[1], BeforeValidator(_number)] = Field(
+    schema_version: Annotated[Literal[1], BeforeValidator(number)] = Field(
         default=SCHEMA, alias="schema"
     )
     status: Literal["running", "done", "cancelled"]

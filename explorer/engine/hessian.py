@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import optree
@@ -78,3 +79,26 @@ def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
                 for tensor, tangent in zip(inputs.tensors, tangents, strict=True)
             ]
         )
+
+
+@dataclass(frozen=True)
+class HessianEigenvalues:
+    """The extreme eigenvalues of H = ∂²f/∂x², the larger of their error estimates, and the
+    products H·v that were taken. NaN where a product is not finite."""
+
+    largest: float
+    smallest: float
+    error: float
+    products: int
+    notes: tuple[str, ...] = ()
+
+
+def hessian_eigenvalues(
+    f: Callable[[Any], Tensor],
+    x: Any,
+    *,
+    rtol: float = 1e-6,
+    proceed: Callable[[], bool] = lambda: True,
+) -> HessianEigenvalues:
+    """The largest and the smallest eigenvalue of the Hessian of a scalar f at x; f is run once."""
+    raise NotImplementedError
