@@ -63,15 +63,21 @@ __all__ = [
     "Passes",
     "Plan",
     "Result",
+    "SingularValues",
+    "SpectralNorm",
     "Worker",
     "function",
     "gradients",
     "head",
+    "hessian_eigenvalues",
     "hvp",
+    "jacobian_distance",
     "lab",
     "matrix_exp",
     "plan",
     "pullback",
+    "singular_values",
+    "spectral_norm",
 ]
 
 

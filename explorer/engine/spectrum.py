@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -129,7 +129,7 @@ def singular_values(
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= smaller:
             raise ValueError(f"`k` is {shown(k)}. Allowed: a whole number from 1 to {smaller}.")
         if smaller <= SMALL:
-            every, _ = decomposed(_tried(operator, operator.matrix))
+            every, _ = decomposed(tried(operator, operator.matrix))
             values = tuple(every[:k].tolist())
             return SingularValues(values, (0.0,) * k, operator.products, operator.notes)
         triples, notes = _leading(operator, k, rtol)
@@ -219,7 +219,7 @@ class Derivative:
         if not bool(one.isfinite() & other.isfinite()):
             return
         if not self._forward_mode:
-            raise _NoSecondDerivative("it gives another J·v than Jᵀ·u")
+            raise NoSecondDerivative("it gives another J·v than Jᵀ·u")
         self._notes.append(
             f"Backward and forward mode of {self._name} do not agree, so that no value here can be "
             "trusted: a derivative of one's own in it may be wrong."
@@ -229,12 +229,12 @@ class Derivative:
         """J·v as the derivative of Jᵀ·u in u.
 
         Raises:
-            _NoSecondDerivative: f's backward cannot be differentiated.
+            NoSecondDerivative: f's backward cannot be differentiated.
         """
         try:
             return self._derived(v)
         except RuntimeError as error:  # NotImplementedError is one
-            raise _NoSecondDerivative(first_line(error)) from error
+            raise NoSecondDerivative(first_line(error)) from error
 
     def _derived(self, v: Tensor) -> Tensor:
         if self._backward is None:
@@ -334,19 +334,19 @@ class _Difference:
         self._other.go_forward(why)
 
 
-class _NoSecondDerivative(Exception):
-    """f's backward cannot be differentiated, for the reason that the message gives."""
+class NoSecondDerivative(Exception):
+    """A backward pass cannot be differentiated, for the reason that the message gives."""
 
 
 def _norm(
     operator: Derivative | _Difference, rtol: float, proceed: Callable[[], bool]
 ) -> SpectralNorm:
     if min(operator.rows, operator.columns) <= SMALL:
-        values, v = decomposed(_tried(operator, operator.matrix))
+        values, v = decomposed(tried(operator, operator.matrix))
         direction = None if v is None else operator.direction(v)
         value = float(values[0])
         return SpectralNorm(value, 0.0 * value, operator.products, direction, operator.notes)
-    found = _tried(operator, lambda: krylov.singular(operator, 1, rtol, proceed))
+    found = tried(operator, lambda: krylov.singular(operator, 1, rtol, proceed))
     if not found.triples:
         value = 0.0 if found.finite else math.nan
         return SpectralNorm(value, value, operator.products, None, operator.notes)
@@ -362,7 +362,7 @@ def _leading(operator: Derivative, k: int, rtol: float) -> tuple[list[Triple] | 
     known: list[Triple] = []
     while True:
         run = partial(krylov.singular, operator, k, rtol, lambda: True, known)
-        found = _tried(operator, run)
+        found = tried(operator, run)
         if not found.finite:
             return None, []
         before = [each.value for each in known[:k]]
@@ -376,11 +376,17 @@ def _leading(operator: Derivative, k: int, rtol: float) -> tuple[list[Triple] | 
             return known[:k], []
 
 
-def _tried(operator: Derivative | _Difference, run: Callable[[], T]) -> T:
-    """What a run gives, in forward mode where the backward of f cannot be differentiated."""
+class TakesForwardMode(Protocol):
+    """An operator that can take its products in forward mode instead."""
+
+    def go_forward(self, why: str) -> None: ...
+
+
+def tried(operator: TakesForwardMode, run: Callable[[], T]) -> T:
+    """What a run gives, in forward mode where a backward pass cannot be differentiated."""
     try:
         return run()
-    except _NoSecondDerivative as error:
+    except NoSecondDerivative as error:
         operator.go_forward(str(error))
         return run()
 
