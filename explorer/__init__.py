@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from explorer.engine.plan import Passes, Plan
     from explorer.experiment import Experiment, InvalidExperiment
     from explorer.exponential import matrix_exp
+    from explorer.flow.compute import gradient_flow
     from explorer.own import function, head
     from explorer.result import Result
     from explorer.worker import Worker
@@ -32,6 +33,7 @@ _HOME = {
     "Result": "result",
     "Worker": "worker",
     "function": "own",
+    "gradient_flow": "flow.compute",
     "gradients": "engine.gradients",
     "head": "own",
     "hvp": "engine.hessian",
@@ -50,6 +52,7 @@ __all__ = [
     "Result",
     "Worker",
     "function",
+    "gradient_flow",
     "gradients",
     "head",
     "hvp",
