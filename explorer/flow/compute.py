@@ -108,12 +108,13 @@ def execute_flow(
 
 
 def memory_bytes(experiment: FlowExperiment) -> float:
-    """The peak of a run: all step Jacobians, what autograd keeps, and what goes on beside."""
+    """The peak of a run: all step Jacobians, half as much again in the holes that its temporaries
+    leave, what autograd keeps, and what goes on beside."""
     item = 8 if experiment.dtype == "float64" else 4
     width = parts(experiment.cell) * experiment.size
     gates = GATES[experiment.cell] * experiment.size
-    kept = experiment.steps * (width**2 + 8 * gates + 2 * len(experiment.losses) * width)
-    return float(item * kept + _BESIDE)
+    kept = experiment.steps * (1.5 * width**2 + 8 * gates + 2 * len(experiment.losses) * width)
+    return item * kept + _BESIDE
 
 
 _BESIDE = 100e6  # bytes of the cotangents and matrices that go together, and of the decompositions
