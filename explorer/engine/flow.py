@@ -96,7 +96,7 @@ class Walk:
         """Entries of h_t, of one sample."""
         return self.states[t].numel() // self.samples
 
-    def bytes(self, t: int) -> int:
+    def jacobian_bytes(self, t: int) -> int:
         """What J_t takes, all samples together, for t from 1."""
         item = Layout([self.states[t]]).dtype.itemsize
         return self.samples * self.width(t) * self.width(t - 1) * item
@@ -216,7 +216,7 @@ _MIXED = (
 
 def _values(found: Sequence[SpectralNorm]) -> tuple[Tensor, list[str]]:
     values = torch.tensor([each.value for each in found], dtype=torch.float64)
-    return values, [note for each in found for note in each.notes]
+    return values, list(dict.fromkeys(note for each in found for note in each.notes))
 
 
 def chain(jacobians: Sequence[Tensor], cotangents: Tensor) -> list[Tensor]:

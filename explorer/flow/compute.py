@@ -155,7 +155,7 @@ class _Run:
 
     def _too_large(self) -> str:
         """Why not all Jacobians can be kept; empty where they can."""
-        sizes = [self._walk.bytes(t) for t in range(1, len(self._walk) + 1)]
+        sizes = [self._walk.jacobian_bytes(t) for t in range(1, len(self._walk) + 1)]
         largest = max(sizes)
         if largest > FORMED:
             label = self._labels[sizes.index(largest)]
@@ -205,7 +205,7 @@ class _Run:
                     self._seconds["jacobians"] = steps * min(spent)
                     left = self._remaining(steps, _FAN) + (steps - t + 1) * min(spent)
                 yield Progress("Jacobians of the steps", left)
-            if self._walk.bytes(t) > FORMED:
+            if self._walk.jacobian_bytes(t) > FORMED:
                 norm, notes = self._walk.norms_without(t)
                 self._norms.append(norm)
                 self._notes += [f"{self._labels[t - 1]}: {note}" for note in notes]

@@ -276,7 +276,7 @@ def test_what_is_not_finite_is_told_and_stays_so() -> None:
 # Norms.
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=6),
     st.integers(1, 3),
@@ -292,9 +292,9 @@ def test_norms_of_matrices_of_any_shape(
     assert len(found) == len(matrices)
     for norm, matrix in zip(found, matrices, strict=True):
         expected = torch.linalg.matrix_norm(matrix, 2)
-        # Near the smallest number a double has few digits left.
-        rtol = 1e-13 if exponent > -300 else 1e-2
-        torch.testing.assert_close(norm, expected * scale, rtol=rtol, atol=0)
+        # Below the normal numbers the entries themselves are rounded to multiples of 5e-324.
+        atol = 50 * 5e-324 if exponent < -300 else 0.0
+        torch.testing.assert_close(norm, expected * scale, rtol=1e-13, atol=atol)
 
 
 def test_norm_of_zero_and_of_what_is_not_finite() -> None:
@@ -418,7 +418,7 @@ def test_norms_without_the_matrix_are_of_the_same_step(
         norms, notes = walked.norms_without(t)
         (expected,) = spectral_norms([walked.jacobian(t)])
         torch.testing.assert_close(norms, expected)
-        assert notes == ["a note"] * len(norms)
+        assert notes == ["a note"]
 
 
 def test_norms_without_the_matrix_refuse_what_mixes_samples() -> None:
