@@ -13,8 +13,9 @@ from plotly.io import to_html as plotly_div
 from plotly.offline import get_plotlyjs
 
 from explorer import sentences, tables
+from explorer.drawing import CONFIG
 from explorer.experiment import table
-from explorer.figures import CONFIG, figures
+from explorer.figures import figures
 from explorer.result import Result
 
 

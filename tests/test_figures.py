@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from explorer import sentences, units
+from explorer.drawing import CONFIG, PATH_STYLE, mime_bundle, style
 from explorer.engine.plan import PATHS
-from explorer.figures import CONFIG, PATH_STYLE, figures, mime_bundle, style
+from explorer.figures import figures
 from explorer.result import HeadNorms, JacobianResult, Result
 from tests.results import (
     NOTHING_YET,

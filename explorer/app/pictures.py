@@ -10,8 +10,9 @@ import ipywidgets as widgets
 
 from explorer import sentences
 from explorer.app.control import Guard
+from explorer.drawing import mime_bundle, waiting
 from explorer.experiment import Experiment
-from explorer.figures import figures, mime_bundle, waiting
+from explorer.figures import figures
 from explorer.result import Result
 from explorer.tables import Table, tables, to_html
 

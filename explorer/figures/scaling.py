@@ -1,0 +1,177 @@
+"""Passes and time against the number of heads, or of outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from explorer import sentences, units
+from explorer.drawing import CURVES, GREY, frame, safe, several, style
+from explorer.figures.paths import whiskers
+from explorer.result import Result, Scaling, ScalingPath
+
+
+def passes(scaling: Scaling) -> go.Figure:
+    figure = _curves(
+        "Passes",
+        scaling,
+        "forward, backward and forward mode together; marker: counted, line: expected",
+        axis="passes through f (number)",
+    )
+    for number, (name, path) in enumerate(scaling.paths.items()):
+        figure.add_trace(
+            _curve(name, scaling.counts, [sentences.all_passes(each) for each in path.predicted])
+        )
+        figure.add_trace(
+            _measured(
+                name,
+                number,
+                [point.count for point in path.measured],
+                [sentences.all_passes(point) for point in path.measured],
+                [sentences.passes(point) for point in path.measured],
+            )
+        )
+    return figure
+
+
+def time(result: Result, scaling: Scaling, relative_to: str) -> go.Figure:
+    reference = scaling.paths.get(relative_to)
+    threads = several(result.environment.threads, "thread")
+    figure = _curves(
+        "Relative time" if reference else "Time",
+        scaling,
+        f"{result.environment.device_name}, {threads}, {result.experiment.dtype}",
+        "marker: median; line: predicted from the passes",
+        axis=f"time over that of {safe(relative_to)}" if reference else "time of one execution",
+    )
+    for number, (name, path) in enumerate(scaling.paths.items()):
+        predicted = [each.seconds for each in path.predicted]
+        if reference:
+            pairs = zip(predicted, (each.seconds for each in reference.predicted), strict=True)
+            predicted = [own / other if other else math.nan for own, other in pairs]
+        figure.add_trace(_curve(name, scaling.counts, predicted))
+        figure.add_trace(_measured_times(name, number, path, reference))
+    if reference is None:
+        figure.update_yaxes(tickformat="~s", ticksuffix="s")
+    _mark_break_even(figure, scaling)
+    return figure
+
+
+def _measured_times(
+    name: str, number: int, path: ScalingPath, reference: ScalingPath | None
+) -> go.Scatter:
+    """The medians, with the middle half of the runs; of the counts that the reference has too."""
+    base = {point.count: point.seconds.median for point in reference.measured} if reference else {}
+    points = [
+        (point, base.get(point.count, 1.0))
+        for point in path.measured
+        if reference is None or base.get(point.count)
+    ]
+    spread = [tuple(part / unit for part in whiskers(point.seconds)) for point, unit in points]
+    words = [
+        units.seconds(point.seconds.median)
+        + (f", by {safe(point.taken)}" if point.taken else "")
+        + (f"<br>{point.seconds.median / unit:.3g} times the reference" if reference else "")
+        for point, unit in points
+    ]
+    trace = _measured(
+        name,
+        number,
+        [point.count for point, _ in points],
+        [point.seconds.median / unit for point, unit in points],
+        words,
+    )
+    trace.error_y = {
+        "type": "data",
+        "symmetric": False,
+        "array": [above for _, above in spread],
+        "arrayminus": [below for below, _ in spread],
+        "color": GREY,
+        "thickness": 1,
+        "width": 3,
+    }
+    return trace
+
+
+def _curves(title: str, scaling: Scaling, *subtitle: str, axis: str) -> go.Figure:
+    """An empty figure with two logarithmic axes, the counts along the first."""
+    figure = frame(
+        f"{title} by number of {scaling.along}",
+        sentences.scanned(scaling),
+        *subtitle,
+        height=CURVES,
+        above=16,
+        legend=len(scaling.paths),
+    )
+    figure.update_xaxes(
+        title_text=f"{sentences.ALONG[scaling.along]} (number)",
+        type="log",
+        tickvals=[count for count in scaling.counts if str(count)[0] == "1"],
+        ticktext=[f"{count}" for count in scaling.counts if str(count)[0] == "1"],
+        range=[math.log10(scaling.counts[0]) - 0.1, math.log10(scaling.counts[-1]) + 0.1],
+    )
+    figure.update_yaxes(title_text=axis, title_font={"size": 12}, type="log", dtick=1)
+    return figure
+
+
+def _curve(name: str, counts: Sequence[int], values: Sequence[float]) -> go.Scatter:
+    """What is predicted of a path."""
+    look = style(name)
+    return go.Scatter(
+        name=safe(name),
+        legendgroup=name,
+        mode="lines",
+        x=list(counts),
+        y=[value if math.isfinite(value) and value > 0 else None for value in values],
+        line={"color": look.colour, "dash": look.dash, "width": 2},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _measured(
+    name: str, number: int, counts: Sequence[int], values: Sequence[float], words: Sequence[str]
+) -> go.Scatter:
+    """What was measured of a path. Markers of paths that coincide lie in each other, the first
+    path's outside."""
+    look = style(name)
+    nothing = [] if counts else [None]  # a path without a point yet has its place in the legend
+    return go.Scatter(
+        name=safe(name),
+        legendgroup=name,
+        mode="markers",
+        x=[*counts, *nothing],
+        y=[*values, *nothing],
+        marker={
+            "color": look.colour,
+            "symbol": f"{look.symbol}-open",
+            "size": max(6, 15 - 2 * number),
+            "line": {"color": look.colour, "width": 2},
+        },
+        hovertext=[
+            f"{safe(name)}, {count}<br>{each}" for count, each in zip(counts, words, strict=True)
+        ],
+        hoverinfo="text",
+        showlegend=True,
+        cliponaxis=False,
+    )
+
+
+def _mark_break_even(figure: go.Figure, scaling: Scaling) -> None:
+    """A line at the number where the first path overtakes the naive reference, and its words."""
+    found = scaling.break_even
+    if found is None:
+        return
+    place = math.log10(found.count)
+    figure.add_shape(
+        type="line", x0=found.count, x1=found.count, y0=0, y1=1, yref="paper",
+        line={"color": GREY, "width": 1.5, "dash": "dot"}, layer="below",
+    )  # fmt: skip
+    left = place < math.log10(scaling.counts[-1]) / 2
+    words = f"break-even: {safe(found.path)} {found.side} {found.count}"
+    figure.add_annotation(
+        x=place, y=1, yref="paper", text=words,
+        xanchor="left" if left else "right", yanchor="bottom", showarrow=False, font_size=12,
+    )  # fmt: skip
