@@ -109,7 +109,7 @@ def row_frame(
     figure = frame(title, *subtitle, height=row * max(2, len(rows)), above=above, legend=legend)
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
-        ticktext=[safe(row if len(row) <= _LABEL else row[: _LABEL - 1] + "…") for row in rows],
+        ticktext=[safe(shortened(row)) for row in rows],
         ticks="outside",
         ticklen=6,
         tickcolor=_CLEAR,  # room between a name and its row
@@ -209,6 +209,11 @@ def _power(exponent: int) -> str:
 
 def several(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str) -> str:
+    """The name of a row or a line as far as there is room for it."""
+    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "…"
 
 
 def safe(text: str) -> str:
