@@ -21,8 +21,8 @@ ENGINE = {
     )
 }
 COMPUTES = ENGINE | {
-    *("accuracy", "compilation", "devices", "execute", "exponential", "flatten", "jacobian"),
-    *("linearization", "measure", "scaling"),
+    *("accuracy", "compilation", "devices", "execute", "exponential", "flatten", "inspection"),
+    *("jacobian", "linearization", "measure", "norms", "scaling"),
 }
 MODULES = sorted(
     name.removeprefix("explorer.")
