@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from explorer.app.laboratory import lab
     from explorer.engine.gradients import Gradients, gradients, plan, pullback
-    from explorer.engine.hessian import hvp
+    from explorer.engine.hessian import HessianEigenvalues, hessian_eigenvalues, hvp
     from explorer.engine.plan import Passes, Plan
+    from explorer.engine.spectrum import (
+        SingularValues,
+        SpectralNorm,
+        jacobian_distance,
+        singular_values,
+        spectral_norm,
+    )
     from explorer.experiment import Experiment, InvalidExperiment
     from explorer.exponential import matrix_exp
     from explorer.own import function, head
@@ -26,37 +33,51 @@ if TYPE_CHECKING:
 _HOME = {
     "Experiment": "experiment",
     "Gradients": "engine.gradients",
+    "HessianEigenvalues": "engine.hessian",
     "InvalidExperiment": "experiment",
     "Passes": "engine.plan",
     "Plan": "engine.plan",
     "Result": "result",
+    "SingularValues": "engine.spectrum",
+    "SpectralNorm": "engine.spectrum",
     "Worker": "worker",
     "function": "own",
     "gradients": "engine.gradients",
     "head": "own",
+    "hessian_eigenvalues": "engine.hessian",
     "hvp": "engine.hessian",
+    "jacobian_distance": "engine.spectrum",
     "lab": "app.laboratory",
     "matrix_exp": "exponential",
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
+    "singular_values": "engine.spectrum",
+    "spectral_norm": "engine.spectrum",
 }
 
 __all__ = [
     "Experiment",
     "Gradients",
+    "HessianEigenvalues",
     "InvalidExperiment",
     "Passes",
     "Plan",
     "Result",
+    "SingularValues",
+    "SpectralNorm",
     "Worker",
     "function",
     "gradients",
     "head",
+    "hessian_eigenvalues",
     "hvp",
+    "jacobian_distance",
     "lab",
     "matrix_exp",
     "plan",
     "pullback",
+    "singular_values",
+    "spectral_norm",
 ]
 
 

@@ -16,8 +16,8 @@ ROOT = Path(explorer.__file__).parent
 ENGINE = {
     f"engine.{name}"
     for name in (
-        *("combination", "cost", "gradients", "heads", "hessian", "linear", "paths", "rank"),
-        *("saved", "structure", "trunk"),
+        *("combination", "cost", "gradients", "heads", "hessian", "krylov", "linear", "paths"),
+        *("rank", "saved", "spectrum", "structure", "trunk"),
     )
 }
 COMPUTES = ENGINE | {

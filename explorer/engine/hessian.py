@@ -1,4 +1,4 @@
-"""The product of a Hessian with a vector."""
+"""The product of a Hessian with a vector, and the extreme eigenvalues that come of it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from explorer.engine import krylov
 from explorer.engine.heads import scalar
-from explorer.engine.structure import Inputs
-from explorer.engine.trunk import dual_level, heeding_no_grad
+from explorer.engine.paths import cut
+from explorer.engine.spectrum import (
+    NoSecondDerivative,
+    first_line,
+    require_rtol,
+    tried,
+    unconverged,
+)
+from explorer.engine.structure import Inputs, Layout
+from explorer.engine.trunk import Counter, Graph, SlowFunction, dual_level, heeding_no_grad
 
 
 def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
@@ -83,8 +92,14 @@ def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
 
 @dataclass(frozen=True)
 class HessianEigenvalues:
-    """The extreme eigenvalues of H = ∂²f/∂x², the larger of their error estimates, and the
-    products H·v that were taken. NaN where a product is not finite."""
+    """The extreme eigenvalues of H = ∂²f/∂x².
+
+    Attributes:
+        largest: NaN, as all three, where a product with H is not finite.
+        error: the larger of the two errors, as they are estimated.
+        products: the products H·v that were taken.
+        notes: what to mind, as sentences.
+    """
 
     largest: float
     smallest: float
@@ -100,5 +115,88 @@ def hessian_eigenvalues(
     rtol: float = 1e-6,
     proceed: Callable[[], bool] = lambda: True,
 ) -> HessianEigenvalues:
-    """The largest and the smallest eigenvalue of the Hessian of a scalar f at x; f is run once."""
-    raise NotImplementedError
+    """The largest and the smallest eigenvalue of the Hessian of a scalar f at x, by Lanczos.
+
+    f is run once; a product H·v differentiates the gradient along v. Where the gradient cannot be
+    differentiated, `hvp` is taken, with a run of f each, and a note says so.
+
+        >>> x = torch.tensor([1.0, -2.0], dtype=torch.float64)
+        >>> found = hessian_eigenvalues(lambda x: (x**3).sum(), x)  # of diag(6x)
+        >>> round(found.smallest, 9), round(found.largest, 9)
+        (-12.0, 6.0)
+
+    Args:
+        f: takes x to one real number.
+        x: a real floating tensor, several in a structure, or a module for its parameters.
+        rtol: the errors of both relative to the larger of their absolute values.
+        proceed: asked after each product; when False it ends with what it has.
+
+    Raises:
+        TypeError, ValueError: as `hvp` does; or `rtol` is no number above 0 and below 1.
+        RuntimeError: f can neither be differentiated twice nor in forward mode.
+
+    Warns where the error is above rtol after 300 products.
+    """
+    require_rtol(rtol)
+    with torch.inference_mode(False), torch.enable_grad():
+        hessian = _Hessian(f, x)
+        found = tried(hessian, lambda: krylov.extremes(hessian, rtol, proceed))
+        notes = (*hessian.notes, *unconverged(found.converged, rtol, proceed))
+        return HessianEigenvalues(
+            found.largest, found.smallest, found.error, hessian.products, notes
+        )
+
+
+class _Hessian:
+    """H = ∂²f/∂x² as an operator; x lies end to end as one vector."""
+
+    def __init__(self, f: Callable[[Any], Tensor], x: Any) -> None:
+        self._f, self._x = f, x
+        self._inputs = Inputs.of(x, "x")
+        if any(each.is_complex() for each in self._inputs.tensors):
+            raise ValueError("`x` is complex. Give its real and imaginary parts.")
+        self._own = cut(self._inputs.tensors, False)
+        counter = Counter()
+        function = SlowFunction(f, self._inputs, counter)
+        z = scalar(function(self._own).tensors[0], "`f`")
+        graph = Graph([z], self._own, counter, create_graph=True)
+        self._first = graph.back(torch.ones(1, dtype=z.dtype, device=z.device), keep=True)
+        self._layout = Layout(self._own)
+        self.size, self.dtype = self._layout.size, self._layout.dtype
+        self.device = z.device
+        self.products = 0
+        self._notes: list[str] = []
+        self._function = function
+        self._forward_mode = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self._function.notes, *self._notes)
+
+    def times(self, v: Tensor) -> Tensor:
+        self.products += 1
+        parts = self._layout.tensors(v)
+        if self._forward_mode:
+            structure = self._inputs.build(parts)
+            found = hvp(self._f, self._x, structure)
+            return self._layout.rows([Inputs.of(found, "H·v").tensors])[0]
+        pairs = [(one, part) for one, part in zip(self._first, parts, strict=True)
+                 if one.requires_grad]  # fmt: skip
+        if not pairs:  # the gradient is constant, or its derivative is not known
+            raise NoSecondDerivative("it does not depend on x")
+        gradients, vectors = zip(*pairs, strict=True)
+        try:
+            found = torch.autograd.grad(
+                gradients, self._own, vectors, retain_graph=True, allow_unused=True
+            )
+        except RuntimeError as error:  # NotImplementedError is one
+            raise NoSecondDerivative(first_line(error)) from error
+        return self._layout.rows([found])[0]
+
+    def go_forward(self, why: str) -> None:
+        """From now on H·v is taken by `hvp`."""
+        self._forward_mode = True
+        self._notes.append(
+            "H·v was taken in forward mode, with a run of f each, since the gradient of f cannot "
+            f"be differentiated: {why}."
+        )

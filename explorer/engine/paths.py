@@ -279,7 +279,7 @@ def _column(
     f: SlowFunction, own: Sequence[Tensor], index: int, tangent: Tensor, create_graph: bool
 ) -> tuple[Outputs, list[Tensor | None]]:
     try:
-        return f.column(own, index, tangent, create_graph)
+        return f.along(own, {index: tangent}, create_graph)
     except RuntimeError as error:  # NotImplementedError is one
         text = str(error).splitlines()[0] if str(error) else ""
         words = ("forward AD", "forward mode", "jvp", "does not require grad", "used in the graph")

@@ -113,17 +113,18 @@ class SlowFunction:
         self._places = places
         return self._checked(Outputs([leaves[place] for place in places], leaves, places, spec))
 
-    def column(
-        self, own: Sequence[Tensor], index: int, tangent: Tensor, create_graph: bool
+    def along(
+        self, own: Sequence[Tensor], tangents: Mapping[int, Tensor], create_graph: bool
     ) -> tuple[Outputs, list[Tensor | None]]:
-        """(y, its derivative along a tangent of the tensor `index` of x), by forward mode.
+        """(y, its derivative along tangents of tensors of x, by their places), by forward mode.
 
-        The derivative has a tensor for each of y's, None where y does not depend on that input.
+        The derivative has a tensor for each of y's, None where y does not depend on those inputs.
         """
         # Not under no_grad(): what f itself puts under it would not be told from the rest.
         duals = list(own) if create_graph else [each.detach() for each in own]
         with dual_level():
-            duals[index] = _make_dual(duals[index], tangent)
+            for index, tangent in tangents.items():
+                duals[index] = _make_dual(duals[index], tangent)
             with heeding_no_grad() if self._switches else nullcontext() as heeding:
                 y, leaves, spec = self._call(duals)
             # It slows every operation, and f does the same each time.
