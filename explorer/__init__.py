@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from explorer.experiment import Experiment, InvalidExperiment
     from explorer.exponential import matrix_exp
+    from explorer.flow.compute import gradient_flow
     from explorer.own import function, head
     from explorer.result import Result
     from explorer.worker import Worker
@@ -42,6 +43,7 @@ _HOME = {
     "SpectralNorm": "engine.spectrum",
     "Worker": "worker",
     "function": "own",
+    "gradient_flow": "flow.compute",
     "gradients": "engine.gradients",
     "head": "own",
     "hessian_eigenvalues": "engine.hessian",
@@ -67,6 +69,7 @@ __all__ = [
     "SpectralNorm",
     "Worker",
     "function",
+    "gradient_flow",
     "gradients",
     "head",
     "hessian_eigenvalues",

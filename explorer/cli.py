@@ -29,6 +29,7 @@ from explorer.experiment import (
 )
 from explorer.expression import GRAMMAR
 from explorer.fields import Field, shown, suggestion
+from explorer.flow.result import Flow
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS, SETS
 from explorer.result import Result
@@ -194,6 +195,7 @@ def run(
             _refuse(ending.problems)
         click.echo(ending.message, err=True)
     result = ending.result
+    assert not isinstance(result, Flow)  # that is what a FlowExperiment gives
     if result is not None:
         # The files first: a reader of the output who leaves early (`| head`) must not cost them.
         problem = _write(result, json_file, html_file)

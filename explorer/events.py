@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from explorer.flow.result import Flow
 from explorer.result import Result
+
+Seen = Result | Flow
+"""What a run shows: a Result of an Experiment, a Flow of a FlowExperiment."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +36,21 @@ class Progress:
 class Partial:
     """What is known so far."""
 
-    result: Result
+    result: Seen
 
 
 @dataclass(frozen=True)
 class Done:
-    """The run ended and this is its Result."""
+    """The run ended and this is what it found."""
 
-    result: Result
+    result: Seen
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    """The run was cancelled; the Result holds the paths that had finished, None if none had."""
+    """The run was cancelled; `result` holds what had finished, None if nothing had."""
 
-    result: Result | None
+    result: Seen | None
 
 
 @dataclass(frozen=True)
@@ -60,18 +64,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Failed:
-    """The run ended without a Result; `message` is a sentence for the person.
+    """The run did not come to its end; `message` is a sentence for the person.
 
     `kind` is "invalid" (`problems` names the fields at fault), "refused" (it cannot fit, and was
     not begun), "memory" (it ran out of memory), "crash" (the process died) or "error" (f or a
-    head raised). `result` holds the paths that had finished, None if none had. `place` is where a
+    head raised). `result` holds what had finished, None if nothing had. `place` is where a
     person's own code raised, None elsewhere; the message then names it.
     """
 
     kind: Literal["invalid", "refused", "memory", "crash", "error"]
     message: str
     problems: dict[str, str]
-    result: Result | None = None
+    result: Seen | None = None
     place: Place | None = None
 
 

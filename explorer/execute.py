@@ -59,7 +59,7 @@ from explorer.result import (
 from explorer.scaling import Scan
 
 LISTED = 16  # entries up to which a gradient is listed in full
-_PARTIAL_EVERY = 2.0  # seconds between partial Results while it is timed: drawing disturbs that
+PARTIAL_EVERY = 2.0  # seconds between partial Results while it is timed: drawing disturbs that
 
 
 class DoesNotFit(RuntimeError):
@@ -90,22 +90,34 @@ def execute(
     problem = uninstalled(experiment.paths)
     if problem:
         raise InvalidExperiment({"paths": problem})
-    spare, room = _require_memory(experiment, memory_limit)
+    spare, room = require_memory(
+        f"{experiment.function} of size {experiment.size}",
+        experiment.described.cost(experiment.setting).memory_bytes,
+        experiment.device,
+        experiment.dtype,
+        memory_limit,
+    )
     yield from _Run(experiment, full, keep, spare, room).events()
 
 
-def _require_memory(experiment: Experiment, limit: int | None) -> tuple[float, float]:
-    """The bytes that are left beside one forward and backward, as their estimate tells: on the
-    CPU, and on the device."""
-    apart = experiment.device.startswith("cuda")  # a device with memory of its own
+def require_memory(
+    what: str, need: float, device: str, dtype: str, limit: int | None
+) -> tuple[float, float]:
+    """The bytes that are left beside what needs so many: on the CPU, and on the device.
+
+    Args:
+        limit: bytes that may be taken, by default what is free.
+
+    Raises:
+        DoesNotFit: there are not as many.
+    """
+    apart = device.startswith("cuda")  # a device with memory of its own
     here = memory.available() if limit is None else limit
-    free = int(torch.cuda.mem_get_info(experiment.device)[0]) if apart and limit is None else here
-    need = experiment.described.cost(experiment.setting).memory_bytes
+    free = int(torch.cuda.mem_get_info(device)[0]) if apart and limit is None else here
     if need > free:
         raise DoesNotFit(
-            f"{experiment.function} of size {experiment.size} in {experiment.dtype} needs about "
-            f"{_gigabytes(need)}, and {_gigabytes(free)} are free on {experiment.device}. "
-            "Choose a smaller size" + (", or float32." if experiment.dtype == "float64" else ".")
+            f"{what} in {dtype} needs about {gigabytes(need)}, and {gigabytes(free)} are free on "
+            f"{device}. Choose a smaller size" + (", or float32." if dtype == "float64" else ".")
         )
     return (here if apart else here - need), free - need
 
@@ -152,7 +164,7 @@ class _Run:
         self._start = time.monotonic()
         self._heads: dict[str, Head] = {}
         self._paths = {name: _Path() for name in experiment.paths}
-        self._environment = _environment(experiment.device)
+        self._environment = environment(experiment.device)
         self._exact: dict[str, Tensor] = {}
         self._reference = "none yet"
         self._notes: list[str] = []
@@ -310,7 +322,7 @@ class _Run:
                 )
                 seconds, _ = timed(self._execution(name))
                 path.runs.append(seconds)
-                if time.monotonic() - shown > _PARTIAL_EVERY:
+                if time.monotonic() - shown > PARTIAL_EVERY:
                     yield self._result("running")
                     shown = time.monotonic()
 
@@ -320,7 +332,7 @@ class _Run:
         for told in self._inspection.further(self._head_results()):
             if told:
                 yield Progress(told, self._remaining())
-            elif time.monotonic() - shown > _PARTIAL_EVERY:
+            elif time.monotonic() - shown > PARTIAL_EVERY:
                 yield self._result("running")
                 shown = time.monotonic()
 
@@ -353,7 +365,7 @@ class _Run:
                     yield Progress(told, self._remaining())
                 else:
                     self._scaling[along] = told
-                    if time.monotonic() - shown > _PARTIAL_EVERY:
+                    if time.monotonic() - shown > PARTIAL_EVERY:
                         yield self._result("running")
                         shown = time.monotonic()
             self._scaling[along] = self._scan.result
@@ -422,7 +434,7 @@ class _Run:
     def _too_large(self) -> str:
         return (
             f"dy/dx has {self._sizes.outputs} × {self._sizes.inputs} entries, and forming it "
-            f"takes about {_gigabytes(self._inspection.matrix_bytes)}, more than is free"
+            f"takes about {gigabytes(self._inspection.matrix_bytes)}, more than is free"
         )
 
     @property
@@ -453,7 +465,7 @@ class _Run:
         need = 0.0 if same else described.cost(widest).memory_bytes  # beside what this run holds
         if need > self._spare:
             self._reference = (
-                f"none: the reference in float64 on the CPU needs about {_gigabytes(need)}, "
+                f"none: the reference in float64 on the CPU needs about {gigabytes(need)}, "
                 "more than is left of the memory"
             )
             return
@@ -622,7 +634,8 @@ def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor], exact: Te
     return ""
 
 
-def _environment(device: str) -> Environment:
+def environment(device: str) -> Environment:
+    """This machine, this process and the time, for what is measured from now on."""
     return Environment(
         torch=torch.__version__,
         python=platform.python_version(),
@@ -633,5 +646,6 @@ def _environment(device: str) -> Environment:
     )
 
 
-def _gigabytes(size: float) -> str:
+def gigabytes(size: float) -> str:
+    """A size in bytes as a person reads it."""
     return f"{size / 1e9:.2g} GB"

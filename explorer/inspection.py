@@ -155,7 +155,10 @@ class Inspection:
             dense = predicted_seconds("reuse", Sizes(0, outputs, x.numel()), costs)
             return over_budget("dy/dx", dense)
         torch.manual_seed(self.experiment.seed)
-        return norms.by_products(self.plain, x, norms.WITHOUT, self._proceed)
+        try:
+            return norms.by_products(self.plain, x, norms.WITHOUT, self._proceed)
+        except RuntimeError as error:  # neither a second derivative nor forward mode
+            return str(error).partition("\n")[0].rstrip(".")
 
     def _way(self, formed: bool) -> spectra.Way:
         outputs, inputs = self.y.numel(), self.problem.x.numel()

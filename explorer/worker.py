@@ -33,10 +33,13 @@ from explorer.events import (
     Partial,
     Progress,
     Queued,
+    Seen,
     Trial,
     Tried,
 )
 from explorer.experiment import Experiment, InvalidExperiment
+from explorer.flow.experiment import FlowExperiment
+from explorer.flow.result import Flow
 from explorer.result import Result
 from explorer.turn import turn
 
@@ -89,12 +92,16 @@ class Worker:
         if self._context.get_start_method() == "forkserver":
             _start_fork_server()
 
-    def submit(self, experiment: Experiment, *, full: bool = False, keep: bool = False) -> Run:
+    def submit(
+        self, experiment: Experiment | FlowExperiment, *, full: bool = False, keep: bool = False
+    ) -> Run:
         """The experiment, to be run as its events are asked for.
 
         `full` lists gradients of any size entry by entry; with `keep` a Linearized is among the
         events, for `try_heads`, where dy/dx becomes known.
         """
+        if isinstance(experiment, FlowExperiment):
+            return Run(self._context, _flow, (experiment, self._limit))
         try:
             packed = sending.pack(experiment)
         except InvalidExperiment as error:
@@ -168,7 +175,7 @@ class Run:
             message = f"The run could not be started. {what}"
             yield Cancelled(None) if cancelled else Failed("crash", message, {})
             return
-        result: Result | None = None
+        result: Seen | None = None
         beat: Progress | Queued = Progress("starting", None)
         try:
             while True:
@@ -205,7 +212,7 @@ class Run:
         if self._process.pid is not None:  # it has started
             self._process.kill()
 
-    def _next(self, result: Result | None) -> Event:
+    def _next(self, result: Seen | None) -> Event:
         """What the process sends next, or how it ended."""
         try:
             # A cancelled run has nothing more to say: what it sent before is dropped.
@@ -223,7 +230,7 @@ class Run:
         return _died(self._process.exitcode, result)
 
 
-def _died(code: int | None, result: Result | None) -> Failed:
+def _died(code: int | None, result: Seen | None) -> Failed:
     """A process that ended without a word: the system's killing, or a crash in native code."""
     if code == -signal.SIGKILL:
         return Failed(
@@ -280,20 +287,44 @@ def _experiment(
 ) -> None:
     sending.unpack(packed)  # before the experiment, which names what is in it
     experiment = Experiment.from_json(plain)
-    with turn(lambda place: send(Queued(place))):
+
+    def events() -> Iterator[Progress | Linearized | Result]:
         from explorer.execute import execute
 
+        return execute(experiment, full=full, keep=keep, memory_limit=memory_limit)
+
+    _measure(send, events, memory_limit)
+
+
+def _flow(
+    send: Callable[[Event], None], experiment: FlowExperiment, memory_limit: int | None
+) -> None:
+    def events() -> Iterator[Progress | Flow]:
+        from explorer.flow.compute import execute_flow
+
+        return execute_flow(experiment, memory_limit=memory_limit)
+
+    _measure(send, events, memory_limit)
+
+
+def _measure(
+    send: Callable[[Event], None],
+    events: Callable[[], Iterator[Progress | Linearized | Seen]],
+    memory_limit: int | None,
+) -> None:
+    """Sends on what a run yields, when it has its turn; the last Result or Flow is what it did."""
+    with turn(lambda place: send(Queued(place))):
         # What the engine warns of is among the result's notes; what f warns of, its own business.
         warnings.filterwarnings("ignore", category=UserWarning, module="explorer")
         memory.limit(memory.available() if memory_limit is None else memory_limit)
-        result: Result | None = None
-        for seen in execute(experiment, full=full, keep=keep, memory_limit=memory_limit):
-            if isinstance(seen, Result):
+        result: Seen | None = None
+        for seen in events():
+            if isinstance(seen, (Result, Flow)):
                 result = seen
                 send(Partial(seen))
             else:
                 send(seen)
-        assert result is not None  # execute ends with one
+        assert result is not None  # it ends with one
         send(Done(result))
 
 

@@ -16,13 +16,13 @@ ROOT = Path(explorer.__file__).parent
 ENGINE = {
     f"engine.{name}"
     for name in (
-        *("combination", "cost", "gradients", "heads", "hessian", "krylov", "linear", "paths"),
-        *("rank", "saved", "spectrum", "structure", "trunk"),
+        *("combination", "cost", "flow", "gradients", "heads", "hessian", "krylov", "linear"),
+        *("paths", "rank", "saved", "spectrum", "structure", "trunk"),
     )
 }
 COMPUTES = ENGINE | {
-    *("accuracy", "compilation", "devices", "execute", "exponential", "flatten", "inspection"),
-    *("jacobian", "linearization", "measure", "norms", "scaling"),
+    *("accuracy", "compilation", "devices", "execute", "exponential", "flatten", "flow.compute"),
+    *("flow.network", "inspection", "jacobian", "linearization", "measure", "norms", "scaling"),
 }
 MODULES = sorted(
     name.removeprefix("explorer.")

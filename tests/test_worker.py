@@ -15,6 +15,8 @@ import pytest
 
 from explorer.events import Cancelled, Device, Done, Failed, Partial, Progress, Queued
 from explorer.experiment import Experiment
+from explorer.flow.experiment import FlowExperiment
+from explorer.flow.result import Flow
 from explorer.result import Result
 from explorer.worker import Worker
 from tests import work
@@ -102,6 +104,17 @@ def test_heartbeat_repeats_the_place_in_the_queue(tmp_path: Any) -> None:
     assert isinstance(list(events)[-1], Done)
 
 
+def test_flow_experiment_ends_with_its_flow() -> None:
+    chosen = FlowExperiment(size=5, steps=4, repeats=1)
+    *steps, done = Worker().submit(chosen).events()
+    assert all(isinstance(step, Progress | Partial) for step in steps)
+    parts = [step.result for step in steps if isinstance(step, Partial)]
+    assert isinstance(done, Done) and isinstance(done.result, Flow)
+    assert done.result == parts[-1]
+    assert [part.status for part in parts] == ["running"] * (len(parts) - 1) + ["done"]
+    assert done.result.experiment == chosen
+
+
 # Cancel.
 
 
@@ -130,6 +143,19 @@ def test_cancel_keeps_the_paths_that_had_finished() -> None:
     assert ending.result.status == "cancelled"
     assert len(ending.result.heads["square"].gradient) == 1
     assert Result.from_json(ending.result.to_json()) == ending.result
+
+
+def test_cancel_keeps_what_was_seen_of_a_flow() -> None:
+    run = Worker().submit(FlowExperiment(size=20, steps=20, repeats=1000))
+    events = run.events()
+    for event in events:
+        if isinstance(event, Partial):
+            break
+    run.cancel()
+    ending = list(events)[-1]
+    assert isinstance(ending, Cancelled) and isinstance(ending.result, Flow)
+    assert ending.result.status == "cancelled" and ending.result.ways is None
+    assert len(ending.result.gradients["energy"]) == 21
 
 
 def test_cancel_before_the_start_and_after_the_end() -> None:
@@ -246,6 +272,12 @@ def test_experiment_that_cannot_fit_is_refused() -> None:
     assert "needs about" in ending.message and "Choose a smaller size" in ending.message
 
 
+def test_flow_experiment_that_cannot_fit_is_refused() -> None:
+    ending = last(Worker(memory_limit=10**8).submit(FlowExperiment()))
+    assert isinstance(ending, Failed) and ending.kind == "refused"
+    assert ending.message.startswith("tanh of hidden size 32 over 40 steps in float64 needs about")
+
+
 def test_events_survive_the_way_between_processes() -> None:
     for event in (
         Queued(2),
@@ -333,6 +365,8 @@ PARENT = """
 import signal
 from tests import work
 from explorer.experiment import Experiment
+from explorer.flow.experiment import FlowExperiment
+from explorer.flow.result import Flow
 from explorer.worker import Worker
 
 # As in a terminal: what a script starts in the background inherits that Ctrl-C is ignored.

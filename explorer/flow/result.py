@@ -46,7 +46,8 @@ class Fan(Data):
 class Ways(Data):
     """All ∂L/∂h_t two ways: `naive`, a backward pass through the steps for each loss, and `reuse`,
     every step's Jacobian once (`jacobians`) and then one chain of products for all losses
-    together (`chain`). `difference` is the largest ‖difference‖/‖naive‖ over t and the losses."""
+    together (`chain`). The steps forward and the losses' own gradients by h_T, which both need, are
+    in none of them. `difference` is the largest ‖difference‖/‖naive‖ over t and the losses."""
 
     naive: Seconds
     jacobians: Seconds
@@ -59,7 +60,7 @@ class Flow(Data):
 
     Attributes:
         experiment: None where the steps are a person's own.
-        samples: 1 for one sample; else all norms are means over as many samples.
+        samples: 1 for one sample; else all norms, and the bound, are means over as many samples.
         gradients: for each loss ‖∂L/∂h_t‖₂ for t = 0 … T.
         steps: ‖∂h_t/∂h_{t−1}‖₂ for t = 1 … T.
         bound: the product of the step norms from t+1 to T, for t = 0 … T: at least ‖∂h_T/∂h_t‖₂.

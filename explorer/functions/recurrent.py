@@ -15,7 +15,6 @@ f computes. The start itself: Le, Jaitly and Hinton, arXiv 1504.00941 (2015).
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from explorer.fields import Field
@@ -29,88 +28,53 @@ from explorer.functions.description import (
     Work,
     rate,
 )
+from explorer.recurrence import GATES, driven, parts, recurrent_weights, uniform, unrolled
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
-"""Blocks of the weights, one below the other: of a GRU r, z, n, of an LSTM i, f, g, o."""
-
 
 def states(setting: Setting) -> int:
     """Entries of the state: h, of an LSTM h and c."""
-    return setting.size * (2 if setting.parameters["cell"] == "lstm" else 1)
+    return setting.size * parts(setting.parameters["cell"])
 
 
 def build(setting: Setting) -> Problem:
     """f and x, a standard normal state; so are the inputs, a vector of the size at each step.
 
     Weights and biases are uniform within ±1/√n, as torch has them; `start` is of the recurrent
-    weights alone, and all else is the same for each. The inputs' part of the step, u_t = W_i·a_t
-    and the biases, is one and the same in every pass and computed here.
+    weights alone, and all else is the same for each. The inputs' part of the step is one and the
+    same in every pass and computed here.
     """
     import torch
 
     n, steps = setting.size, setting.parameters["steps"]
     cell, start = setting.parameters["cell"], setting.parameters["start"]
-    rows = _GATES[cell] * n
+    rows = GATES[cell] * n
     dtype = getattr(torch, setting.dtype)
     generator = torch.Generator().manual_seed(setting.seed)
-
-    def uniform(*shape: int) -> Tensor:
-        bound = 1 / math.sqrt(n)
-        return torch.empty(shape).uniform_(-bound, bound, generator=generator)
 
     def there(tensor: Tensor) -> Tensor:
         return tensor.to(setting.device, dtype)
 
+    def drawn(*shape: int) -> Tensor:
+        return there(uniform(generator, n, *shape))
+
     x = there(torch.randn(states(setting), generator=generator))
     inputs = there(torch.randn(steps, n, generator=generator))
-    bias, recurrent_bias = there(uniform(rows)), there(uniform(rows))
-    u = torch.addmm(bias, inputs, there(uniform(rows, n)).T)
-    if cell == "gru":  # its r stands between the two: n = tanh(u_n + r·(W_n·h + b_n))
-        u[:, : 2 * n] += recurrent_bias[: 2 * n]
-        recurrent_bias = recurrent_bias[2 * n :]
-    else:
-        u += recurrent_bias
-    if start == "default":
-        drawn = uniform(rows, n)
-    elif start == "identity":
-        drawn = torch.eye(n).repeat(_GATES[cell], 1)
-    else:
-        drawn = torch.empty(rows, n)
-        for block in torch.split(drawn, n):
-            torch.nn.init.orthogonal_(block, generator=generator)
-    weights = there(drawn)
+    bias, recurrent_bias = drawn(rows), drawn(rows)
+    u = driven(cell, inputs, drawn(rows, n), bias, recurrent_bias)
+    weights = there(recurrent_weights(cell, start, n, generator))
+    unrolling = unrolled(cell, u, weights, recurrent_bias)
 
-    # Plain operators: torch.nn.RNN and its like have kernels of their own on a GPU (cuDNN), which
-    # neither vmap nor a second derivative goes through.
-
-    def simple(x: Tensor) -> Tensor:
-        activation = torch.tanh if cell == "tanh" else torch.relu
-        for each in u:
-            x = activation(each + weights @ x)
-        return x
-
-    def gru(x: Tensor) -> Tensor:
-        for gates_u, new_u in zip(u[:, : 2 * n], u[:, 2 * n :], strict=True):
-            gates, new = torch.split(weights @ x, [2 * n, n])
-            r, z = torch.split(torch.sigmoid(gates_u + gates), n)
-            new = torch.tanh(new_u + r * (new + recurrent_bias))
-            x = new + z * (x - new)
-        return x
-
-    def lstm(x: Tensor) -> Tensor:
-        h, c = torch.split(x, n)
-        for each in u:
-            i, f, g, o = torch.split(each + weights @ h, n)
-            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-            h = torch.sigmoid(o) * torch.tanh(c)
-        return torch.cat([h, c])
+    def f(x: Tensor) -> Tensor:
+        state = torch.split(x, n)
+        for step in unrolling:
+            state = step(*state)
+        return state[0] if len(state) == 1 else torch.cat(state)
 
     reflected = cell == "relu" and start == "identity"
-    function = {"gru": gru, "lstm": lstm}.get(cell, simple)
-    return Problem(function, x, _reflected_walk(x, u) if reflected else None)
+    return Problem(f, x, _reflected_walk(x, u) if reflected else None)
 
 
 def _reflected_walk(x: Tensor, u: Tensor) -> Exact:
@@ -131,11 +95,11 @@ def cost(setting: Setting) -> Cost:
     as much again in the holes that its temporaries leave; or the drawing of the weights."""
     n, steps, cell = setting.size, setting.parameters["steps"], setting.parameters["cell"]
     item = 8 if setting.dtype == "float64" else 4
-    weights = _GATES[cell] * n * n
+    weights = GATES[cell] * n * n
     calls, kept, transcendental = _CELLS[cell]
     moved = steps * (READ * weights * item + 50.0 * transcendental * n)
     products, fast = 2.0 * weights * steps, rate(setting.dtype)
-    u = steps * _GATES[cell] * n * item
+    u = steps * GATES[cell] * n * item
     drawing = weights * (12 if setting.dtype == "float64" else 4) + steps * n * item
     running = weights * item + 2 * steps * kept * n * item
     return Cost(
@@ -183,7 +147,7 @@ FUNCTION = Function(
             "choice",
             "Cell",
             default="tanh",
-            choices=tuple(_GATES),
+            choices=tuple(GATES),
             help="what a step does with the state",
         ),
         Field(
