@@ -52,12 +52,15 @@ class Inspection:
         default=JacobianResult(spectral_norm=None, heads={}, method="not yet computed"),
         init=False,
     )
-    _waiting: set[str] = field(init=False)
+    _norms_to_come: bool = field(default=True, init=False)
+    _curved_to_come: int = field(default=0, init=False)
+    _sizes_to_come: tuple[int, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
-        self._waiting = {"norms"}
-        self._waiting |= {"curvature"} if self.experiment.curvature else set()
-        self._waiting |= {"sizes"} if self.experiment.sizes else set()
+        if self.experiment.curvature:
+            self._curved_to_come = len(self.heads)
+        if self.experiment.sizes and not self.experiment.compile:
+            self._sizes_to_come = spectra.sizes(self.experiment)
 
     @property
     def matrix_bytes(self) -> int:
@@ -72,18 +75,14 @@ class Inspection:
     @property
     def remaining(self) -> float:
         """Seconds that what is still to come is expected to take."""
-        seconds = 0.0
-        if "norms" in self._waiting:
+        inputs, seconds = self.problem.x.numel(), 0.0
+        if self._norms_to_come:
             formed = bool({"reuse", "jvp"} & set(self.experiment.paths))
             seconds += self._way(formed and self.fits).seconds
-        if "curvature" in self._waiting:
-            seconds += spectra.curvature_seconds(
-                len(self.heads), self.problem.x.numel(), self.costs()
-            )
-        if "sizes" in self._waiting and not self.experiment.compile:
-            sizes = spectra.sizes(self.experiment)
-            seconds += spectra.sizes_seconds(self.experiment, sizes, self._costs_at)
-        return seconds
+        seconds += spectra.curvature_seconds(self._curved_to_come, inputs, self.costs())
+        return seconds + spectra.sizes_seconds(
+            self.experiment, self._sizes_to_come, self._costs_at
+        )
 
     # The norms.
 
@@ -100,7 +99,7 @@ class Inspection:
             formed: dy/dx, by the paths that formed it.
             seen: what is known of the heads.
         """
-        self._waiting.discard("norms")
+        self._norms_to_come = False
         source = min(formed, key=list(PATHS).index, default="")
         found = self._spectrum(source, formed.get(source))
         if isinstance(found, str):
@@ -211,7 +210,6 @@ class Inspection:
             yield from self._sizes()
 
     def _curvatures(self, seen: Mapping[str, HeadResult]) -> Iterator[str]:
-        self._waiting.discard("curvature")
         counted = [name for name, head in seen.items() if not head.domain]
         if len(counted) > spectra.CURVED:
             self.note(
@@ -219,12 +217,15 @@ class Inspection:
                 "through f for each apart."
             )
         problem, found = replace(self.problem, f=self.plain), dict[str, Curvature]()
-        for name in counted[: spectra.CURVED]:
+        chosen = counted[: spectra.CURVED]
+        self._curved_to_come = len(chosen)
+        for name in chosen:
             costs = self.costs()
             if self.left() < costs.forward + spectra.FEW * costs.backward:
                 self.note(f"The budget ended the curvature before {name}.")
-                return
+                break
             yield f"curvature of {name}"
+            self._curved_to_come -= 1
             torch.manual_seed(self.experiment.seed)
             try:
                 found[name], notes = norms.curvature(self.heads[name], problem, self._proceed)
@@ -236,29 +237,31 @@ class Inspection:
                 self.note(f"Curvature of {name}: {each}")
             self.result = self.result.model_copy(update={"curvature": dict(found)})
             yield ""
+        self._curved_to_come = 0
 
     def _sizes(self) -> Iterator[str]:
-        self._waiting.discard("sizes")
-        every, found = spectra.sizes(self.experiment), list[SizeNorms]()
+        found: list[SizeNorms] = []
         if self.experiment.compile:
             self.note("No norms against size: f would be compiled anew for each size.")
             return
-        if not every:
+        if not self._sizes_to_come:
             self.note(
                 f"No norms against size: {self.experiment.function} has no size below "
                 f"{self.experiment.size}."
             )
             return
-        for size in every[:-1]:
+        while (size := self._sizes_to_come[0]) != self.experiment.size:
             if spectra.sizes_seconds(self.experiment, [size], self._costs_at) > self.left():
                 self.note(f"The budget ended the norms against size before size {size}.")
                 break
             yield f"norms at size {size}"
+            self._sizes_to_come = self._sizes_to_come[1:]
             found.append(
                 norms.at_size(self.experiment, size, self._heads_at, self._proceed, self.room)
             )
             self.result = self.result.model_copy(update={"by_size": tuple(found)})
             yield ""
+        self._sizes_to_come = ()
         if self.result.spectral_norm is not None:
             by_size = (*found, self._own_size(self.result.spectral_norm))
             self.result = self.result.model_copy(update={"by_size": by_size})

@@ -23,7 +23,7 @@ CURVED = 16
 SIZES = 8
 """Sizes at which the norms are taken, the experiment's own among them."""
 
-LINES = 8
+LINES = 6
 """Heads whose norms are taken at every size."""
 
 FEW = 4
