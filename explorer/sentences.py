@@ -545,9 +545,8 @@ def _reached(result: Result) -> str:
     if not parts:
         return ""
     best, worst = (pick(parts, key=lambda name: parts[name]) for pick in (max, min))
-    said = [best] if parts[best] - parts[worst] < 0.05 else [best, worst]
     clauses = []
-    for name in said:
+    for name in dict.fromkeys((best, worst)):
         by = f" by {name}" if len(parts) > 1 else ""
         clauses.append(f"to {units.percent(parts[name])}{by}{_why_tight(result, name)}")
     return f"The bound ‖dg/dy‖·‖dy/dx‖ is reached {'; '.join(clauses)}."

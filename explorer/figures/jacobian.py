@@ -136,7 +136,7 @@ def _singular_values(result: Result) -> go.Figure:
     found = result.jacobian
     values = found.singular_values
     smaller = min(result.function.inputs, result.function.outputs)
-    of = f"the largest {len(values)} of {smaller}" if len(values) < smaller else f"all {smaller}"
+    of = f"the largest {len(values)} of {smaller}" if len(values) < smaller else "all there are"
     condition = found.condition
     figure = frame(
         "Singular values of dy/dx",
@@ -263,7 +263,8 @@ def _curvature(result: Result) -> go.Figure:
             type="line", x0=ends[0], x1=ends[1], y0=row, y1=row,
             line={"color": GREY, "width": 3}, layer="below",
         )  # fmt: skip
-        text = " … ".join(units.number(v, 3) for v in (each.smallest, each.largest))
+        words = dict.fromkeys(units.number(v, 3) for v in (each.smallest, each.largest))
+        text = " … ".join(words)
         figure.add_annotation(**beside(ends[1], row, text) | {"xshift": 9})
     for name, symbol, colour in (
         ("smallest", "triangle-left", "#0072B2"),
@@ -283,8 +284,10 @@ def _curvature(result: Result) -> go.Figure:
                 cliponaxis=False,
             )
         )
-    places, words = scale.ticks()
-    figure.update_xaxes(title_text="eigenvalue", tickvals=places, ticktext=words, nticks=6)
+    places, powers_of_ten = scale.ticks()
+    figure.update_xaxes(
+        title_text="eigenvalue", tickvals=places, ticktext=powers_of_ten, nticks=6
+    )
     return figure
 
 
