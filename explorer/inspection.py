@@ -235,6 +235,11 @@ class Inspection:
                 continue
             for each in notes:
                 self.note(f"Curvature of {name}: {each}")
+            if not self._proceed():
+                self.note(
+                    f"The budget ended the products for the curvature of {name}: see the estimate "
+                    "of its error."
+                )
             self.result = self.result.model_copy(update={"curvature": dict(found)})
             yield ""
         self._curved_to_come = 0

@@ -711,10 +711,10 @@ def judgement(result: Result, head_name: str, path: str) -> str:
 
 
 def _off(jacobian: JacobianResult) -> str:
-    """The estimate of the norm's error in proportion to it."""
+    """`with an error of about 1e-8`: its estimate, in proportion to the norm."""
     if not jacobian.error or not jacobian.spectral_norm:
-        return "nothing but rounding"
-    return units.relative(jacobian.error / jacobian.spectral_norm)
+        return "exact but for rounding"
+    return f"with an error of about {units.relative(jacobian.error / jacobian.spectral_norm)}"
 
 
 
@@ -743,7 +743,7 @@ def notes(result: Result) -> list[str]:
     if jacobian.spectral_norm is not None and jacobian.products is not None:
         found.append(
             f"‖dy/dx‖ is from {jacobian.products} products J·v and Jᵀ·u, in the place of all "
-            f"singular values, with an error of about {_off(jacobian)}."
+            f"singular values, {_off(jacobian)}."
         )
     ran = {path for head in result.heads.values() for path in head.gradient}
     # The path that formed dy/dx, which in older Results is not named, else whoever is like it.

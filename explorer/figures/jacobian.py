@@ -186,7 +186,9 @@ def _direction(result: Result) -> go.Figure:
         )
     )
     figure.update_xaxes(title_text="entry of x (number)", nticks=8)
-    figure.update_yaxes(title_text="entry of the direction", title_font={"size": 12})
+    figure.update_yaxes(
+        title_text="entry of the direction", title_font={"size": 12}, tickformat="~g"
+    )
     return figure
 
 
