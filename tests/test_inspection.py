@@ -345,17 +345,3 @@ def test_budget_cuts_what_is_asked_for_with_a_note() -> None:
     assert result.jacobian.curvature == {} and result.jacobian.by_size == ()
     assert "The budget ended the curvature before square." in result.notes
     assert "The budget ended the norms against size before size 2." in result.notes
-
-
-def test_what_is_asked_for_is_expected_to_take_time() -> None:
-    def first(**more: bool) -> float:
-        events = seen(experiment(**SMALL, size=100, **more))
-        (expected,) = [
-            e.remaining for e in events if getattr(e, "text", "") == "warming up retain_graph"
-        ]
-        assert expected is not None
-        return float(expected)
-
-    both = Experiment(size=100, sizes=True, curvature=True)
-    assert both.sizes and both.curvature
-    assert first(curvature=True, sizes=True) > first()
