@@ -13,7 +13,6 @@ from torch import Tensor
 import explorer
 from explorer.engine.gradients import Gradients, gradients
 from explorer.execute import execute
-from explorer.experiment import Experiment
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem
 from explorer.heads import HEADS, Head
