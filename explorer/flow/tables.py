@@ -104,9 +104,9 @@ def _values(flow: Flow, t: int) -> list[str]:
 def _ways(flow: Flow) -> Table:
     found, count = flow.ways, len(flow.gradients)
     kinds: tuple[tuple[str, Seconds | None], ...] = (
-        ("naive: a backward pass for each loss", found and found.naive),
-        ("reuse, the Jacobians of all steps", found and found.jacobians),
-        ("reuse, the chain for all losses", found and found.chain),
+        ("naive: a backward pass for each loss", found.naive if found else None),
+        ("reuse, the Jacobians of all steps", found.jacobians if found else None),
+        ("reuse, the chain for all losses", found.chain if found else None),
         ("reuse, together", sentences.reuse(flow)),
     )
     rows = []
