@@ -353,6 +353,8 @@ def _print(result: Result) -> None:
         for row in each.rows:
             grid.add_row(*row)
         console.print(grid, markup=False)
+    for sentence in sentences.jacobian(result):
+        console.print(sentence, markup=False, soft_wrap=True)
     for along in result.scaling:
         for sentence in sentences.scaling(result, along):
             console.print(sentence, markup=False, soft_wrap=True)

@@ -197,10 +197,10 @@ def powers(low: float, high: float) -> tuple[list[float], list[str]]:
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
     step = max(1, math.ceil((last - first) / 4))
     exponents = range(-(-first // step) * step, last + 1, step)
-    return [10.0**exponent for exponent in exponents], [_power(each) for each in exponents]
+    return [10.0**exponent for exponent in exponents], [power(each) for each in exponents]
 
 
-def _power(exponent: int) -> str:
+def power(exponent: int) -> str:
     """`10⁻¹²`, and 1 for 10⁰."""
     if exponent == 0:
         return "1"

@@ -12,7 +12,7 @@ import math
 import platform
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -21,15 +21,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from explorer import devices, heads, memory, scan
+from explorer import devices, heads, memory, scan, units
 from explorer.accuracy import exact_gradient, relative_difference, wide
 from explorer.compilation import compiled
-from explorer.engine.gradients import gradients, jacobian
+from explorer.engine.gradients import gradients
 from explorer.engine.heads import takes_x
-from explorer.engine.linear import chain
 from explorer.engine.plan import (
     NAIVE,
-    PATHS,
     PEER,
     Costs,
     Passes,
@@ -42,18 +40,17 @@ from explorer.engine.saved import saved_bytes
 from explorer.events import Linearized, Progress
 from explorer.experiment import Along, Experiment, InvalidExperiment, uninstalled
 from explorer.expression import ExpressionError
-from explorer.functions.description import Cost, Problem, decomposition_seconds
+from explorer.functions.description import Problem
 from explorer.heads import EVERYWHERE, FINITE, Head
-from explorer.jacobian import head_gradients, spectral_norm
+from explorer.inspection import Inspection, over_budget
+from explorer.jacobian import spectral_norm
 from explorer.linearization import linearized
 from explorer.measure import SLOW, statistics, timed
 from explorer.result import (
     Array,
     Environment,
     FunctionResult,
-    HeadNorms,
     HeadResult,
-    JacobianResult,
     Numbers,
     PathResult,
     Result,
@@ -170,7 +167,6 @@ class _Run:
         self._environment = environment(experiment.device)
         self._exact: dict[str, Tensor] = {}
         self._reference = "none yet"
-        self._norms = JacobianResult(spectral_norm=None, heads={}, method="not yet computed")
         self._notes: list[str] = []
         self._learnt: dict[str, float] = {}  # seconds of one pass, by its name in Costs
         self._scaling: dict[Along, Scaling] = {}
@@ -180,6 +176,7 @@ class _Run:
     def events(self) -> Iterator[Progress | Linearized | Result]:
         yield Progress("building f", None)
         self._problem = self.experiment.described.build(self.experiment.setting)
+        self._plain = self._problem.f
         if self.experiment.compile:
             yield Progress("compiling f", None)
             f, self._compile_seconds, warned = compiled(self._problem.f, self._problem.x)
@@ -190,6 +187,7 @@ class _Run:
         yield from self._warm_up()
         yield from self._look()
         yield from self._rounds()
+        yield from self._further()
         yield from self._scans()
         yield self._result("done")
 
@@ -209,9 +207,23 @@ class _Run:
             again, self._y = timed(forward)
             seconds = min(seconds, again)
         self._heads = self._built_heads()
+        self._inspection = Inspection(
+            experiment=self.experiment,
+            problem=self._problem,
+            plain=self._plain,
+            y=self._y,
+            heads=self._heads,
+            heads_of=self._heads_of,
+            costs=lambda: self._costs,
+            left=self._left,
+            note=self._note,
+            numbers=self._numbers,
+            spare=self._spare,
+            room=self._room,
+        )
         cost = self.experiment.described.cost(self.experiment.setting)
         self._sizes = Sizes(len(self._heads), self._y.numel(), self._problem.x.numel())
-        self._costs = Costs.of(seconds, seconds * _ratio(cost))
+        self._costs = Costs.of(seconds, seconds * cost.ratio)
         if self._problem.exact is not None:
             exact = self._problem.exact
             self._reference = exact.source
@@ -226,16 +238,18 @@ class _Run:
 
     def _built_heads(self) -> dict[str, Head]:
         """The heads by name; the weights of their sets have the shape of y."""
+        try:
+            return self._heads_of(self.experiment.heads, self._problem, self._y)
+        except ExpressionError as error:
+            raise InvalidExperiment({"heads": str(error)}) from error
+
+    def _heads_of(self, entries: Sequence[str], problem: Problem, y: Tensor) -> dict[str, Head]:
         formulas = {each.name: each.formula for each in self.experiment.described.heads}
         own = {
             name: Head(name, formulas.get(name, name), g, FINITE, takes_x=any(takes_x(g)))
-            for name, g in self._problem.heads.items()
+            for name, g in problem.heads.items()
         }
-        chosen = self.experiment
-        try:
-            return heads.build(chosen.heads, own, self._y, self._problem.x, chosen.seed)
-        except ExpressionError as error:
-            raise InvalidExperiment({"heads": str(error)}) from error
+        return heads.build(entries, own, y, problem.x, self.experiment.seed)
 
     def _warm_up(self) -> Iterator[Progress | Result]:
         """The first run of every path, cheapest first, those that do not fit left out."""
@@ -245,13 +259,13 @@ class _Run:
             if name == "jvp" and self.experiment.compile:
                 path.left_out = "not run: forward mode does not go through a compiled f"
                 continue
-            if name in ("reuse", "jvp") and not self._jacobian_fits:
+            if name in ("reuse", "jvp") and not self._inspection.fits:
                 path.left_out = f"not run: {self._too_large}"
                 continue
             if path.predicted > self._left():
                 path.left_out = (
-                    f"not run: it would take about {_seconds(path.predicted)}, more than is left "
-                    f"of the budget of {_seconds(self.experiment.budget or 0)}"
+                    f"not run: it would take about {units.roughly(path.predicted)}, more than is "
+                    f"left of the budget of {units.roughly(self.experiment.budget or 0)}"
                 )
                 continue
             yield Progress(f"warming up {name}", self._remaining())
@@ -276,7 +290,12 @@ class _Run:
         if self._problem.exact is None:
             self._take_reference()
         yield Progress("spectral norms", self._remaining())
-        matrix = self._take_norms()
+        found = {name: path.found for name, path in self._paths.items() if path.found is not None}
+        matrix = self._inspection.take(
+            {name: each.gradients for name, each in found.items()},
+            {n: each.jacobian for n, each in found.items() if each.jacobian is not None},
+            self._head_results(),
+        )
         if self._keep and matrix is not None:
             kept = linearized(self._y, self._problem.x, matrix)
             if kept is not None:
@@ -293,8 +312,8 @@ class _Run:
                     continue
                 if path.typical > self._left():
                     self._note(
-                        f"The budget of {_seconds(self.experiment.budget or 0)} ended the repeats "
-                        f"in round {number} of {self.experiment.repeats}."
+                        f"The budget of {units.roughly(self.experiment.budget or 0)} ended the "
+                        f"repeats in round {number} of {self.experiment.repeats}."
                     )
                     self._count_warm_ups(ran)
                     return
@@ -306,6 +325,16 @@ class _Run:
                 if time.monotonic() - shown > PARTIAL_EVERY:
                     yield self._result("running")
                     shown = time.monotonic()
+
+    def _further(self) -> Iterator[Progress | Result]:
+        """The curvature and the norms against size, if they are asked for."""
+        shown = time.monotonic()
+        for told in self._inspection.further(self._head_results()):
+            if told:
+                yield Progress(told, self._remaining())
+            elif time.monotonic() - shown > PARTIAL_EVERY:
+                yield self._result("running")
+                shown = time.monotonic()
 
     def _scans(self) -> Iterator[Progress | Result]:
         """Time and passes along the number of heads, or of entries of y."""
@@ -391,6 +420,7 @@ class _Run:
                 seconds += once * (repeats if once > SLOW else repeats + 2)
             else:
                 seconds += path.typical * (repeats - len(path.runs))
+        seconds += self._inspection.remaining
         for along in self.experiment.scaling:
             if along not in self._scaling and self._scan is None:
                 seconds += scan.seconds(self.experiment, along, lambda count: self._costs)
@@ -401,18 +431,10 @@ class _Run:
     # Memory: whether dy/dx can be held.
 
     @property
-    def _jacobian_bytes(self) -> int:
-        return 2 * self._sizes.outputs * self._sizes.inputs * self._y.element_size()
-
-    @property
-    def _jacobian_fits(self) -> bool:
-        return self._jacobian_bytes <= self._room
-
-    @property
     def _too_large(self) -> str:
         return (
             f"dy/dx has {self._sizes.outputs} × {self._sizes.inputs} entries, and forming it "
-            f"takes about {gigabytes(self._jacobian_bytes)}, more than is free"
+            f"takes about {gigabytes(self._inspection.matrix_bytes)}, more than is free"
         )
 
     @property
@@ -466,7 +488,7 @@ class _Run:
                 return
         if predicted > self._left():
             self._reference = (
-                f"none: {_over_budget('the reference in float64 on the CPU', predicted)}"
+                f"none: {over_budget('the reference in float64 on the CPU', predicted)}"
             )
             return
         self._draw_anew()
@@ -481,59 +503,6 @@ class _Run:
             seconds, _ = timed(lambda: problem.f(problem.x))
         ratio = self._costs.backward / self._costs.forward if self._costs.forward else 1.0
         return predicted_seconds(path, self._sizes, Costs.of(seconds, seconds * ratio))
-
-    def _take_norms(self) -> Tensor | None:
-        """The spectral norms, where the time allows them; returns dy/dx, which they are of."""
-        outputs = self._y.numel()
-        seconds = decomposition_seconds(outputs, self._problem.x.numel())
-        matrix, source, why_not = self._dy_dx(seconds)
-        if matrix is not None and seconds > self._left():
-            why_not = _over_budget("the singular values", seconds)
-        if matrix is None or why_not:
-            method = f"left out: {why_not}"
-            self._norms = JacobianResult(spectral_norm=None, heads={}, method=method)
-            return matrix
-        norm = spectral_norm(matrix, outputs)
-        self._norms = JacobianResult(
-            spectral_norm=norm,
-            heads={
-                name: self._head_norms(head, matrix, norm) for name, head in self._heads.items()
-            },
-            method=f"dense, from the Jacobian that {source} formed" if source else
-            "dense, from a Jacobian formed for this, one backward an entry of y",
-            source=source,
-        )  # fmt: skip
-        return matrix
-
-    def _dy_dx(self, more: float) -> tuple[Tensor | None, str, str]:
-        """(dy/dx, the path that formed it or "" if none has, why there is none).
-
-        It is formed here only where the memory allows, and the budget with `more` seconds beside.
-        """
-        formed = {
-            name: path.found.jacobian
-            for name, path in self._paths.items()
-            if path.found is not None and path.found.jacobian is not None
-        }
-        source = min(formed, key=list(PATHS).index, default="")
-        if source:
-            return formed[source], source, ""
-        predicted = more + predicted_seconds("reuse", self._sizes, self._costs)
-        if predicted > self._left():
-            return None, "", _over_budget("dy/dx", predicted)
-        if not self._jacobian_fits:
-            return None, "", self._too_large
-        self._draw_anew()
-        return jacobian(self._problem.f, self._problem.x), "", ""
-
-    def _head_norms(self, head: Head, matrix: Tensor, norm: float) -> HeadNorms:
-        """The norms of a head with dy/dx, of which `norm` is the largest singular value."""
-        cotangent, direct = head_gradients(head, self._y, self._problem.x)
-        own = spectral_norm(cotangent, 1)
-        composite, bound = chain(cotangent, matrix), own * norm
-        if direct is not None:
-            composite, bound = composite + direct, bound + spectral_norm(direct, 1)
-        return HeadNorms(spectral_norm=own, composite=spectral_norm(composite, 1), bound=bound)
 
     # What is known so far, as a Result.
 
@@ -552,14 +521,17 @@ class _Run:
                 exact_value=None if exact is None else self._value(exact.value),
             ),
             paths={name: self._path_result(name) for name in self._paths},
-            heads={
-                name: self._head_result(number, name, head)
-                for number, (name, head) in enumerate(self._heads.items())
-            },
-            jacobian=self._norms,
+            heads=self._head_results(),
+            jacobian=self._inspection.result,
             scaling=dict(self._scaling),
             notes=tuple(self._notes),
         )
+
+    def _head_results(self) -> dict[str, HeadResult]:
+        return {
+            name: self._head_result(number, name, head)
+            for number, (name, head) in enumerate(self._heads.items())
+        }
 
     def _path_result(self, name: str) -> PathResult:
         path = self._paths[name]
@@ -662,12 +634,6 @@ def _domain(head: Head, y: Tensor, value: Tensor, found: list[Tensor], exact: Te
     return ""
 
 
-def _ratio(cost: Cost) -> float:
-    """The time of a backward pass over that of a forward one, as the estimate has it."""
-    forward = cost.forward.seconds
-    return cost.backward.seconds / forward if forward else 2.0  # as it is for most f
-
-
 def environment(device: str) -> Environment:
     """This machine, this process and the time, for what is measured from now on."""
     return Environment(
@@ -680,14 +646,6 @@ def environment(device: str) -> Environment:
     )
 
 
-def _over_budget(what: str, seconds: float) -> str:
-    return f"{what} would take about {_seconds(seconds)}, more than is left of the budget"
-
-
 def gigabytes(size: float) -> str:
     """A size in bytes as a person reads it."""
     return f"{size / 1e9:.2g} GB"
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"

@@ -75,6 +75,7 @@ def to_html(result: Result) -> str:
         plotly=get_plotlyjs(),
         summary=escape(sentences.summary(result)),
         plan=escape(sentences.plan(result)),
+        jacobian=_list(map(escape, sentences.jacobian(result))),
         scaling=_list(
             escape(sentence)
             for along in result.scaling
@@ -206,6 +207,7 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 <div class="verdicts">{verdicts}</div>
 <noscript><p>The pictures need JavaScript; the tables behind them do not.</p></noscript>
 <div class="grid">{figures}</div>
+<div class="jacobian">{jacobian}</div>
 <div class="scaling">{scaling}</div>
 <div class="notes">{notes}</div>
 <div class="grid settings">{experiment}{environment}</div>

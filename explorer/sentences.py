@@ -16,7 +16,9 @@ from explorer.engine.plan import NAIVE, PEER
 from explorer.experiment import Along, lacking
 from explorer.result import (
     Array,
+    HeadNorms,
     HeadResult,
+    JacobianResult,
     Numbers,
     PathResult,
     Result,
@@ -33,6 +35,7 @@ ALONG = {"heads": "heads K", "outputs": "entries of y, m"}
 """What a scaling counts, with its letter."""
 
 _CLOSED_FORM = "closed form"
+_TIGHT, _LOOSE = 0.7, 0.5  # parts of a bound that are called much and little of it
 _UNKNOWN_SPREAD = 0.1  # of one single run: the fluctuation from which torch's Measurement warns
 
 
@@ -467,6 +470,98 @@ def _faster_throughout(scaling: Scaling) -> str:
     return f"{units.listed(names)} {are} predicted to be faster than {reference} throughout"
 
 
+# The Jacobians.
+
+
+def views(result: Result) -> tuple[str, ...]:
+    """What there is to show of the Jacobians beside the norms, by name."""
+    found = result.jacobian
+    there = {
+        "singular-values": len(found.singular_values) > 1,
+        "direction": found.direction is not None and result.function.inputs > 1,
+        "sizes": len(found.by_size) > 1,
+        "curvature": bool(found.curvature),
+    }
+    return tuple(name for name, shown in there.items() if shown)
+
+
+TOGETHER = "all heads"
+"""The row of what holds for the Jacobian of all heads together."""
+
+
+def together(result: Result) -> dict[str, float | None]:
+    """By path the agreement of the Jacobian of all heads, where there are several; the reference
+    is left out."""
+    reference = next(iter(result.heads.values())).agreement_reference
+    if len(result.heads) < 2:
+        return {}
+    return {path: v for path, v in result.jacobian.agreement.items() if path != reference}
+
+
+def tightness(norms: HeadNorms) -> float | None:
+    """‖dz/dx‖ over its bound; None where the bound is 0 or either is not finite."""
+    if not (0 < norms.bound < math.inf and math.isfinite(norms.composite)):
+        return None
+    return norms.composite / norms.bound
+
+
+def jacobian(result: Result) -> list[str]:
+    """How unevenly dy/dx stretches, and how tight the bounds are, in sentences.
+
+    Empty where dy/dx stretches in one direction only.
+    """
+    found = result.jacobian
+    if found.spectral_norm is None or min(result.function.inputs, result.function.outputs) < 2:
+        return []
+    return list(filter(None, (_condition(result), _reached(result))))
+
+
+def _condition(result: Result) -> str:
+    found, dtype = result.jacobian, result.experiment.dtype
+    if found.condition is None or not found.spectral_norm:
+        return ""
+    most = units.number(found.spectral_norm, 3)
+    resolved = 1 / (EPSILON[dtype] * max(result.function.inputs, result.function.outputs))
+    if found.condition > resolved:
+        return (
+            f"dy/dx stretches by {most} at most and in some direction by nothing that {dtype} can "
+            "tell from 0: its condition number is "
+            + ("infinite." if math.isinf(found.condition) else "beyond what the dtype resolves.")
+        )
+    least = units.number(found.spectral_norm / found.condition, 3)
+    return (
+        f"dy/dx stretches by {most} at most and by {least} at least: its condition number is "
+        f"{units.number(found.condition, 3)}."
+    )
+
+
+def _reached(result: Result) -> str:
+    """By which heads the bound is reached to the largest and the smallest part, and why."""
+    parts = {
+        name: part
+        for name, norms in result.jacobian.heads.items()
+        if not result.heads[name].domain and (part := tightness(norms)) is not None
+    }
+    if not parts:
+        return ""
+    best, worst = (pick(parts, key=lambda name: parts[name]) for pick in (max, min))
+    clauses = []
+    for name in dict.fromkeys((best, worst)):
+        by = f" by {name}" if len(parts) > 1 else ""
+        clauses.append(f"to {units.percent(parts[name])}{by}{_why_tight(result, name)}")
+    return f"The bound ‖dg/dy‖·‖dy/dx‖ is reached {'; '.join(clauses)}."
+
+
+def _why_tight(result: Result, name: str) -> str:
+    norms, norm = result.jacobian.heads[name], result.jacobian.spectral_norm or 0.0
+    if norms.bound > norms.spectral_norm * norm * (1 + 1e-6):  # x reaches z on a way of its own
+        return ""
+    part = norms.composite / norms.bound
+    if part >= _TIGHT:
+        return ", where g looks along the direction that f stretches most"
+    return ", where g looks along directions that f stretches less" if part < _LOOSE else ""
+
+
 # The verdict on a head.
 
 
@@ -585,8 +680,13 @@ def few(result: Result) -> Result:
 
     chosen = sorted(result.heads, key=lambda name: not wrong(name))[:MANY]
     heads = {name: head for name, head in result.heads.items() if name in chosen}
-    norms = {name: each for name, each in result.jacobian.heads.items() if name in chosen}
-    jacobian = result.jacobian.model_copy(update={"heads": norms})
+    found = result.jacobian
+    jacobian = found.model_copy(
+        update={
+            "heads": {name: each for name, each in found.heads.items() if name in chosen},
+            "curvature": {name: each for name, each in found.curvature.items() if name in chosen},
+        }
+    )
     return result.model_copy(update={"heads": heads, "jacobian": jacobian})
 
 
@@ -610,6 +710,14 @@ def judgement(result: Result, head_name: str, path: str) -> str:
 # What to mind.
 
 
+def _off(jacobian: JacobianResult) -> str:
+    """`with an error of about 1e-8`: its estimate, in proportion to the norm."""
+    if not jacobian.error or not jacobian.spectral_norm:
+        return "exact but for rounding"
+    return f"with an error of about {units.relative(jacobian.error / jacobian.spectral_norm)}"
+
+
+
 def notes(result: Result) -> list[str]:
     """What to mind when reading the numbers: noise, what was not run, what the budget ended."""
     found = [*result.notes]
@@ -629,8 +737,14 @@ def notes(result: Result) -> list[str]:
         found.append(f"{units.listed(once)} {verb} timed once: the spread is not known.")
     if not set(NAIVE) & set(result.paths):
         found.append("No naive path was run: there is no agreement, and no speed-up.")
-    if result.jacobian.spectral_norm is None and result.status != "running":
-        found.append(f"Spectral norms: {result.jacobian.method}.")
+    jacobian = result.jacobian
+    if jacobian.spectral_norm is None and result.status != "running":
+        found.append(f"Spectral norms: {jacobian.method}.")
+    if jacobian.spectral_norm is not None and jacobian.products is not None:
+        found.append(
+            f"‖dy/dx‖ is from {jacobian.products} products J·v and Jᵀ·u, in the place of all "
+            f"singular values, {_off(jacobian)}."
+        )
     ran = {path for head in result.heads.values() for path in head.gradient}
     # The path that formed dy/dx, which in older Results is not named, else whoever is like it.
     source = ran & {result.jacobian.source or "reuse"} or ran

@@ -41,6 +41,7 @@ def tables(result: Result) -> dict[str, Table]:
         "passes": _passes(result),
         "accuracy": _accuracy(sentences.few(result)),
         "norms": _norms(sentences.few(result)),
+        **_further(sentences.few(result)),
     }
     for along, scaling in result.scaling.items():
         kinds = "Forward + backward (+ forward-mode) passes"
@@ -148,6 +149,10 @@ def _accuracy(result: Result) -> Table:
         for name, head in result.heads.items()
         for path in result.paths
     ]
+    rows += [
+        (sentences.TOGETHER, path, NONE, _difference(value), NONE, NONE)
+        for path, value in sentences.together(result).items()
+    ]
     columns = (
         "Head", "Path", "Gradient dz/dx", "Agreement (relative)", "Error (relative)", "Verdict",
     )  # fmt: skip
@@ -179,10 +184,77 @@ def _difference(value: float | None) -> str:
 def _norms(result: Result) -> Table:
     found = result.jacobian
     f = NONE if found.spectral_norm is None else units.number(found.spectral_norm)
-    rows = [("f", f, NONE, NONE, NONE)]
+    rows: list[tuple[str, ...]] = [("f", f, NONE, NONE, NONE, NONE)]
     for name, head in result.heads.items():
         norms = None if head.domain else found.heads.get(name)
-        numbers = (norms.spectral_norm, norms.composite, norms.bound) if norms else ()
-        rows.append((name, NONE, *(map(units.number, numbers) if norms else (NONE, NONE, NONE))))
-    columns = ("Function", "‖dy/dx‖", "‖dg/dy‖", "‖dz/dx‖", "Bound ‖dg/dy‖·‖dy/dx‖")
+        if norms is None:
+            rows.append((name, *(NONE,) * 5))
+            continue
+        numbers = map(units.number, (norms.spectral_norm, norms.composite, norms.bound))
+        part = sentences.tightness(norms)
+        rows.append((name, NONE, *numbers, NONE if part is None else units.percent(part)))
+    columns = ("Function", "‖dy/dx‖", "‖dg/dy‖", "‖dz/dx‖", "Bound ‖dg/dy‖·‖dy/dx‖", "Tightness")
     return Table("Spectral norms", columns, tuple(rows))
+
+
+def _further(result: Result) -> dict[str, Table]:
+    make = {
+        "singular-values": _singular_values,
+        "direction": _direction,
+        "sizes": _sizes,
+        "curvature": _curvature,
+    }
+    return {name: make[name](result) for name in sentences.views(result)}
+
+
+def _singular_values(result: Result) -> Table:
+    values = result.jacobian.singular_values
+    rows = [
+        (str(number), units.number(value, 9), units.number(value / values[0] if value else 0.0))
+        for number, value in enumerate(values, 1)
+    ]
+    columns = ("Number", "Singular value", "Over the largest")
+    return Table("Singular values of dy/dx", columns, tuple(rows))
+
+
+def _direction(result: Result) -> Table:
+    direction = result.jacobian.direction
+    entries = direction.first if isinstance(direction, Array) else direction or ()
+    rows = [(str(number), units.number(value, 9)) for number, value in enumerate(entries, 1)]
+    cut = len(entries) < result.function.inputs
+    first = f", the first {len(entries)} entries of {result.function.inputs}" if cut else ""
+    title = f"Direction of x that is stretched most, of norm 1{first}"
+    return Table(title, ("Entry of x", "Value"), tuple(rows))
+
+
+def _sizes(result: Result) -> Table:
+    found = result.jacobian.by_size
+    heads = list(dict.fromkeys(name for each in found for name in each.heads))
+    rows = [
+        (
+            *map(str, (each.size, each.inputs, each.outputs)),
+            units.number(each.spectral_norm, 9),
+            _difference(each.error),
+            *(units.number(each.heads[h], 9) if h in each.heads else NONE for h in heads),
+        )
+        for each in found
+    ]
+    columns = (
+        "Size", "Entries of x", "Entries of y", "‖dy/dx‖", "Error (estimate)",
+        *(f"‖dz/dx‖ of {name}" for name in heads),
+    )  # fmt: skip
+    return Table("Spectral norms by size", columns, tuple(rows))
+
+
+def _curvature(result: Result) -> Table:
+    rows = [
+        (
+            name,
+            *(units.number(value, 9) for value in (each.smallest, each.largest)),
+            _difference(each.error),
+            str(each.products),
+        )
+        for name, each in result.jacobian.curvature.items()
+    ]
+    columns = ("Head", "Smallest", "Largest", "Error (estimate)", "Products H·v")
+    return Table("Curvature: extreme eigenvalues of ∂²z/∂x²", columns, tuple(rows))

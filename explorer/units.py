@@ -30,6 +30,11 @@ def seconds(value: float) -> str:
     return _si(value, "s", _SMALL)
 
 
+def roughly(value: float) -> str:
+    """Seconds as an estimate has them, in at most two significant digits: `0.25 s`, `1e-06 s`."""
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
+
+
 def size(count: int | None) -> str:
     """Three significant digits in B, kB, MB, GB or TB; None is `not measured`."""
     return "not measured" if count is None else _si(count, "B", _LARGE)

@@ -11,6 +11,7 @@ from explorer.experiment import Experiment
 from explorer.result import (
     Array,
     BreakEven,
+    Curvature,
     Environment,
     FunctionResult,
     HeadNorms,
@@ -23,6 +24,7 @@ from explorer.result import (
     ScalingPoint,
     ScalingPrediction,
     Seconds,
+    SizeNorms,
 )
 
 NOTHING_YET = JacobianResult(spectral_norm=None, heads={}, method="not yet computed")
@@ -165,6 +167,50 @@ def good() -> Result:
     return result(paths, {"square": square})
 
 
+def inspected(status: str = "done", **changes: Any) -> Result:
+    """An f from 40 to 3 numbers with everything there is of its Jacobians: two heads, of which
+    one sees most of what f stretches and the other little."""
+    paths = {"recompute": timed(2.0, 2.1, backward=2), "reuse": timed(1.0, 1.1, backward=3)}
+    right = {"recompute": 1e-13, "reuse": 1e-13}
+    heads = {name: head({"recompute": 0.0, "reuse": 1e-12}, right) for name in ("square", "sin")}
+    parts: dict[str, Any] = {
+        "spectral_norm": 4.0,
+        "heads": {
+            "square": HeadNorms(spectral_norm=2.5, composite=8.0, bound=10.0),
+            "sin": HeadNorms(spectral_norm=1.0, composite=0.5, bound=4.0),
+        },
+        "method": "dense, from the Jacobian that reuse formed",
+        "source": "reuse",
+        "error": 0.0,
+        "singular_values": (4.0, 1.0, 0.0),
+        "condition": float("inf"),
+        "direction": Array(norm=1.0, shape=(40,), first=(0.8, -0.6)),
+        "agreement": {"recompute": 0.0, "reuse": 3e-12},
+        "curvature": {
+            "square": Curvature(largest=300.0, smallest=-2.0, error=1e-6, products=8),
+            "sin": Curvature(largest=0.25, smallest=0.25, error=0.0, products=1),
+        },
+        "by_size": (
+            SizeNorms(
+                size=2, inputs=2, outputs=3, spectral_norm=1.25, error=0.0, heads={"square": 2.5}
+            ),
+            SizeNorms(
+                size=60,
+                inputs=40,
+                outputs=3,
+                spectral_norm=4.0,
+                error=1e-7,
+                heads={"square": 8.0, "sin": 0.5},
+            ),
+        ),
+    }
+    seen = result(paths, heads, jacobian=JacobianResult(**parts | changes), status=status)
+    function = FunctionResult(
+        name="matrix_exp_trace", inputs=40, outputs=3, value=(1.0, 2.0, 3.0)
+    )
+    return seen.model_copy(update={"function": function})
+
+
 def inaccurate() -> Result:
     """The example in float32 at n = 1000, with the numbers that it gave."""
     paths = {
@@ -228,8 +274,25 @@ def every_field(number: float = 0.5, **changes: Any) -> Result:
         "jacobian": JacobianResult(
             spectral_norm=number,
             heads={"log": HeadNorms(spectral_norm=number, composite=1.0, bound=number)},
-            method="dense",
+            method="matrix-free",
             source="reuse",
+            error=number,
+            products=40,
+            singular_values=(number, 0.25),
+            condition=number,
+            direction=(number, 0.6, 0.0),
+            agreement={"reuse": number, "recompute": None},
+            curvature={"log": Curvature(largest=number, smallest=-1.0, error=number, products=7)},
+            by_size=(
+                SizeNorms(
+                    size=1,
+                    inputs=1,
+                    outputs=2,
+                    spectral_norm=number,
+                    error=number,
+                    heads={"log": number},
+                ),
+            ),
         ),
         "scaling": {
             "outputs": Scaling(

@@ -8,13 +8,14 @@ from explorer import sentences, units
 from explorer.drawing import CONFIG, PATH_STYLE, mime_bundle, style
 from explorer.engine.plan import PATHS
 from explorer.figures import figures
-from explorer.result import HeadNorms, JacobianResult, Result
+from explorer.result import Curvature, HeadNorms, JacobianResult, Result
 from tests.results import (
     NOTHING_YET,
     every_field,
     good,
     head,
     inaccurate,
+    inspected,
     real,
     result,
     scaled,
@@ -259,10 +260,94 @@ def test_norms_of_very_different_size_stand_on_a_logarithmic_axis_and_zero_at_it
     assert composite["hovertext"] == ["sin<br>‖dz/dx‖ exactly 0"]
 
 
+def test_how_tight_a_bound_is_stands_beside_it() -> None:
+    figure = drawn(inspected(), "norms")
+    beside = {note["text"]: (note["x"], note["y"]) for note in figure["layout"]["annotations"]}
+    assert beside == {"80% of the bound": (10.0, 1), "12% of the bound": (4.0, 2)}
+    # On a logarithmic axis an annotation stands at the exponent.
+    far = {"square": HeadNorms(spectral_norm=2.5e3, composite=5e3, bound=1e4)}
+    figure = drawn(inspected(heads=far), "norms")
+    assert figure["layout"]["xaxis"]["type"] == "log"
+    (label,) = figure["layout"]["annotations"]
+    assert (label["text"], label["x"]) == ("50% of the bound", 4.0)
+
+
 def test_norms_that_are_not_there_yet() -> None:
     figure = drawn(partial(), "norms")
     assert labels(figure) == ["not yet run"]
     assert figure["data"] == []
+
+
+# What else there is of the Jacobians.
+
+FURTHER = ["singular-values", "direction", "sizes", "curvature"]
+
+
+def test_singular_values_and_the_condition_number() -> None:
+    figure = drawn(inspected(), "singular-values")
+    (trace,) = figure["data"]
+    assert (trace["x"], trace["y"]) == ([1, 2, 3], [4.0, 1.0, 0.0])
+    assert figure["layout"]["yaxis"]["type"] == "linear"
+    assert "all there are<br>condition number infinite" in json.dumps(figure["layout"]["title"])
+    far = drawn(inspected(singular_values=(4.0, 1e-3), condition=None), "singular-values")
+    assert far["layout"]["yaxis"]["type"] == "log"
+    assert far["layout"]["yaxis"]["ticktext"] == ["10⁻³", "10⁻²", "10⁻¹", "1"]
+    assert far["layout"]["title"]["subtitle"]["text"] == "the largest 2 of 3"
+
+
+def test_direction_that_is_cut_says_so() -> None:
+    figure = drawn(inspected(), "direction")
+    (bars,) = figure["data"]
+    assert (bars["x"], bars["y"]) == ([1, 2], [0.8, -0.6])
+    assert figure["layout"]["title"]["subtitle"]["text"].endswith("the first 2 of 40 entries")
+    whole = drawn(inspected(direction=(0.1,) * 40), "direction")
+    assert "first" not in whole["layout"]["title"]["subtitle"]["text"]
+
+
+def test_norms_by_size_have_a_line_for_f_and_each_head_on_logarithmic_axes() -> None:
+    figure = drawn(inspected(), "sizes")
+    assert {trace["name"]: trace["y"] for trace in figure["data"]} == {
+        "‖dy/dx‖": [1.25, 4.0], "square": [2.5, 8.0], "sin": [None, 0.5],
+    }  # fmt: skip
+    assert all(trace["x"] == [2, 60] for trace in figure["data"])
+    assert {figure["layout"][axis]["type"] for axis in ("xaxis", "yaxis")} == {"log"}
+
+
+def test_curvature_goes_from_the_smallest_to_the_largest_eigenvalue() -> None:
+    figure = drawn(inspected(), "curvature")
+    assert figure["layout"]["yaxis"]["ticktext"] == ["square", "sin"]
+    assert labels(figure) == ["-2 … 300", "0.25"]
+    # 0.25 is the unit of an axis that is linear up to it and logarithmic beyond, of both signs.
+    smallest, largest = figure["data"]
+    assert smallest["x"] == pytest.approx([-math.log10(9), math.log10(2)])
+    assert largest["x"] == pytest.approx([math.log10(1201), math.log10(2)])
+    axis = figure["layout"]["xaxis"]
+    ticks = dict(zip(axis["ticktext"], axis["tickvals"], strict=True))
+    assert ticks["0"] == 0
+    assert ticks["10²"] == pytest.approx(math.log10(401)) == -ticks["−10²"]
+    near = {"square": Curvature(largest=3.0, smallest=-2.0, error=0.0, products=8)}
+    assert drawn(inspected(curvature=near), "curvature")["data"][1]["x"] == [3.0]
+    broken = {"square": Curvature(largest=math.nan, smallest=math.nan, error=0.0, products=8)}
+    assert labels(drawn(inspected(curvature=broken), "curvature")) == ["not finite here"]
+
+
+def test_what_says_nothing_is_not_drawn() -> None:
+    assert [name for name in figures(inspected()) if name in FURTHER] == FURTHER
+    nothing = {"singular_values": (4.0,), "direction": None, "by_size": (), "curvature": {}}
+    assert not set(FURTHER) & set(figures(inspected(**nothing)))
+    assert not set(FURTHER) & set(figures(good()))
+
+
+def test_agreement_of_all_heads_together_has_a_row() -> None:
+    figure = drawn(inspected(), "accuracy")
+    assert figure["layout"]["yaxis"]["ticktext"] == ["square", "sin", "all heads"]
+    (hollow,) = (
+        trace
+        for trace in figure["data"]
+        if trace["name"] == "reuse" and trace["marker"]["symbol"].endswith("-open")
+    )
+    assert hollow["x"] == [1e-12, 1e-12, 3e-12]
+    assert round(hollow["y"][-1]) == 2
 
 
 # Scaling.
@@ -352,11 +437,12 @@ def test_a_path_without_a_point_has_its_curve_and_its_place_in_the_legend() -> N
 # What the figures share.
 
 
-@pytest.mark.parametrize("make", [*EVERY, scaled])
+@pytest.mark.parametrize("make", [*EVERY, scaled, inspected])
 def test_the_figures_in_their_order_that_leave_the_theme_open(make: Any) -> None:
     seen = make()
     of_a_scaling = ["scaling-heads-passes", "scaling-heads-time"] if seen.scaling else []
-    assert list(figures(seen)) == ["time", "passes", "accuracy", "norms", *of_a_scaling]
+    of_f = FURTHER if seen.jacobian.by_size else []
+    assert list(figures(seen)) == ["time", "passes", "accuracy", "norms", *of_f, *of_a_scaling]
     for name in figures(seen):
         layout = drawn(seen, name)["layout"]
         assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
@@ -412,6 +498,17 @@ def test_hostile_names_are_shown_as_text(name: str) -> None:
     for trace in figure["data"]:
         trace.pop("legendgroup", None)  # a key, shown nowhere
     text = json.dumps(figure)
+    assert "<a " not in text
+    assert "&lt;a href=" in text
+
+
+@pytest.mark.parametrize("name", ["sizes", "curvature"])
+def test_hostile_names_of_heads_are_shown_as_text(name: str) -> None:
+    evil = '<a href="https://example.org">x</a>'
+    plain = inspected()
+    (size, *_), (curved, *_) = plain.jacobian.by_size, plain.jacobian.curvature.values()
+    at = size.model_copy(update={"heads": {evil: 1.0}})
+    text = json.dumps(drawn(inspected(by_size=(at, at), curvature={evil: curved}), name))
     assert "<a " not in text
     assert "&lt;a href=" in text
 

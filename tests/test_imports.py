@@ -22,7 +22,7 @@ ENGINE = {
 }
 COMPUTES = ENGINE | {
     *("accuracy", "compilation", "devices", "execute", "exponential", "flatten", "flow.compute"),
-    *("flow.network", "jacobian", "linearization", "measure", "scaling"),
+    *("flow.network", "inspection", "jacobian", "linearization", "measure", "norms", "scaling"),
 }
 MODULES = sorted(
     name.removeprefix("explorer.")

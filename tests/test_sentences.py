@@ -6,12 +6,13 @@ import pytest
 
 from explorer import sentences
 from explorer.experiment import Experiment
-from explorer.result import JacobianResult
+from explorer.result import Curvature, HeadNorms, JacobianResult
 from tests.results import (
     NOTHING_YET,
     good,
     head,
     inaccurate,
+    inspected,
     real,
     result,
     scaled,
@@ -507,3 +508,64 @@ def test_a_head_that_is_left_out_spoils_the_peers_others() -> None:
         "others. What to do: choose the heads without sqrt."
     )
     assert "and is not ranked: choose the heads without sqrt;" in sentences.summary(seen)
+
+
+# The Jacobians.
+
+
+def test_how_unevenly_f_stretches_and_how_tight_the_bounds_are() -> None:
+    assert sentences.jacobian(inspected(condition=8.0)) == [
+        "dy/dx stretches by 4 at most and by 0.5 at least: its condition number is 8.",
+        "The bound ‖dg/dy‖·‖dy/dx‖ is reached to 80% by square, where g looks along the direction "
+        "that f stretches most; to 12% by sin, where g looks along directions that f stretches "
+        "less.",
+    ]
+    for condition, words in ((math.inf, "infinite."), (1e17, "beyond what the dtype resolves.")):
+        assert sentences.jacobian(inspected(condition=condition))[0] == (
+            "dy/dx stretches by 4 at most and in some direction by nothing that float64 can tell "
+            f"from 0: its condition number is {words}"
+        )
+    (alone,) = sentences.jacobian(inspected(condition=None))
+    assert alone.startswith("The bound")
+
+
+def test_a_head_that_x_reaches_on_another_way_has_no_reason_for_its_bound() -> None:
+    both = {"square": HeadNorms(spectral_norm=1.0, composite=4.5, bound=5.0)}
+    assert sentences.jacobian(inspected(heads=both, condition=None)) == [
+        "The bound ‖dg/dy‖·‖dy/dx‖ is reached to 90%."
+    ]
+
+
+def test_one_direction_and_what_is_not_there_need_no_sentence() -> None:
+    assert sentences.jacobian(good()) == []  # one entry of x, and one of y
+    assert sentences.jacobian(inspected(spectral_norm=None, heads={}, condition=None)) == []
+    zero = {"square": HeadNorms(spectral_norm=2.0, composite=0.0, bound=0.0)}
+    assert sentences.jacobian(inspected(spectral_norm=0.0, heads=zero)) == []
+    assert sentences.tightness(zero["square"]) is None
+
+
+def test_a_norm_without_the_matrix_says_what_it_took() -> None:
+    (note,) = sentences.notes(inspected(products=58, error=4e-8))
+    assert note == (
+        "‖dy/dx‖ is from 58 products J·v and Jᵀ·u, in the place of all singular values, with an "
+        "error of about 1e-8."
+    )
+    (note,) = sentences.notes(inspected(products=3, error=0.0))
+    assert note.endswith("exact but for rounding.")
+    assert sentences.notes(inspected()) == []
+
+
+def test_of_many_heads_those_on_show_keep_what_is_known_of_them() -> None:
+    names = [f"powers {k}" for k in range(1, 15)]
+    curved = Curvature(largest=1.0, smallest=0.0, error=0.0, products=2)
+    heads = {name: head({"recompute": 0.0}, {"recompute": 1e-13}) for name in names}
+    seen = result({"recompute": timed(1.0)}, heads)
+    many = seen.model_copy(
+        update={
+            "jacobian": seen.jacobian.model_copy(
+                update={"curvature": dict.fromkeys(names, curved)}
+            )
+        }
+    )
+    few = sentences.few(many).jacobian
+    assert list(few.curvature) == list(few.heads) == names[:12]

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from explorer.figures import figures
+from explorer.result import HeadNorms, JacobianResult
 from explorer.tables import Table, tables, to_html
 from tests.results import (
     NOTHING_YET,
@@ -11,6 +12,7 @@ from tests.results import (
     good,
     head,
     inaccurate,
+    inspected,
     real,
     result,
     scaled,
@@ -19,7 +21,7 @@ from tests.results import (
 )
 
 
-@pytest.mark.parametrize("make", [good, inaccurate, real, scaled])
+@pytest.mark.parametrize("make", [good, inaccurate, real, scaled, inspected])
 def test_a_table_stands_behind_every_figure(make) -> None:  # type: ignore[no-untyped-def]
     seen = make()
     found = tables(seen)
@@ -113,12 +115,38 @@ def test_long_gradients_and_numbers_that_are_not_finite() -> None:
 
 def test_norms() -> None:
     assert tables(good())["norms"].rows == (
-        ("f", "3", "–", "–", "–"), ("square", "–", "2", "6", "6"),
+        ("f", "3", "–", "–", "–", "–"), ("square", "–", "2", "6", "6", "100%"),
     )  # fmt: skip
     waiting = result({"reuse": timed(1.0)}, {"sin": head({}, {})}, jacobian=NOTHING_YET)
     assert tables(waiting)["norms"].rows == (
-        ("f", "–", "–", "–", "–"), ("sin", "–", "–", "–", "–"),
+        ("f", "–", "–", "–", "–", "–"), ("sin", "–", "–", "–", "–", "–"),
     )  # fmt: skip
+    loose = {"sin": HeadNorms(spectral_norm=2.0, composite=1.5, bound=6.0)}
+    some = JacobianResult(spectral_norm=3.0, heads=loose, method="dense")
+    seen = result({"reuse": timed(1.0)}, {"sin": head({}, {})}, jacobian=some)
+    assert tables(seen)["norms"].rows[1] == ("sin", "–", "2", "1.5", "6", "25%")
+
+
+def test_what_else_there_is_of_the_jacobians() -> None:
+    found = tables(inspected())
+    assert found["singular-values"].rows == (
+        ("1", "4", "1"), ("2", "1", "0.25"), ("3", "0", "0"),
+    )  # fmt: skip
+    assert found["direction"].rows == (("1", "0.8"), ("2", "-0.6"))
+    assert found["direction"].title.endswith("the first 2 entries of 40")
+    assert found["sizes"].columns[-2:] == ("‖dz/dx‖ of square", "‖dz/dx‖ of sin")
+    assert found["sizes"].rows == (
+        ("2", "2", "3", "1.25", "exactly 0", "2.5", "–"),
+        ("60", "40", "3", "4", "1e-07", "8", "0.5"),
+    )
+    assert found["curvature"].rows == (
+        ("square", "-2", "300", "1e-06", "8"), ("sin", "0.25", "0.25", "exactly 0", "1"),
+    )  # fmt: skip
+
+
+def test_agreement_of_all_heads_together_has_rows_of_its_own() -> None:
+    cells = [row for row in tables(inspected())["accuracy"].rows if row[0] == "all heads"]
+    assert cells == [("all heads", "reuse", "–", "3e-12", "–", "–")]
 
 
 def test_html_is_semantic_and_escaped() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from explorer import scan
+from explorer import scan, spectra
 from explorer.engine.plan import Costs, Sizes, predicted_seconds
 from explorer.experiment import Along, Experiment
-from explorer.functions.description import CALL, Setting, Work, decomposition_seconds
+from explorer.functions.description import CALL, Setting, Work
 from explorer.heads import count
 from explorer.result import Result
 
@@ -53,17 +53,24 @@ class Pace:
             self._calls[kind] = _left(seconds, numbers * self._numbers.get(kind, 1.0)) / calls
 
     def seconds(self, experiment: Experiment) -> float:
-        """Seconds to expect of a whole run: warm-ups, repeats, spectral norms and the scaling."""
+        """Seconds to expect of a whole run: warm-ups, repeats, the Jacobians and the scaling."""
         setting, described = experiment.setting, experiment.described
         outputs, inputs = described.outputs(setting), described.inputs(setting)
         sizes = Sizes(count(experiment.heads), outputs, inputs)
         costs = self._costs(experiment, setting)
         once = sum(predicted_seconds(path, sizes, costs) for path in experiment.paths)
-        norms = decomposition_seconds(outputs, inputs)
-        if not {"reuse", "jvp"} & set(experiment.paths):
-            norms += predicted_seconds("reuse", sizes, costs)  # what forms dy/dx for them
+        formed = bool({"reuse", "jvp"} & set(experiment.paths))
+        jacobians = spectra.way(outputs, inputs, costs, formed=formed).seconds
+        if experiment.curvature:
+            jacobians += spectra.curvature_seconds(count(experiment.heads), inputs, costs)
+        if experiment.sizes and not experiment.compile:
+            jacobians += spectra.sizes_seconds(
+                experiment,
+                spectra.sizes(experiment),
+                lambda size: self._costs(experiment, spectra.setting(experiment, size)),
+            )
         scaling = sum(self._scan(experiment, along) for along in experiment.scaling)
-        whole = _START + (experiment.repeats + _WARM_UPS) * once + norms + scaling
+        whole = _START + (experiment.repeats + _WARM_UPS) * once + jacobians + scaling
         return whole if experiment.budget is None else min(whole, experiment.budget)
 
     def _costs(self, experiment: Experiment, setting: Setting) -> Costs:

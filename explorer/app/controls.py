@@ -53,7 +53,10 @@ class Controls:
                 name: self._row(name, self._control(name)) for name in ("repeats", "seed", "budget")
             },
             "scaling": self._row("scaling", scaling),
-            "cutoff": self._row("cutoff", self._control("cutoff")),
+            **{
+                name: self._row(name, self._control(name))
+                for name in ("cutoff", "sizes", "curvature")
+            },
         }
         self.widget = widgets.VBox(
             [self._function.box, self._about, self._size.box, self._parameters]

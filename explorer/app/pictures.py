@@ -22,7 +22,8 @@ _ABSOLUTE = "absolute, in seconds"
 
 
 class Pictures:
-    """Built once, empty; `show` fills it. The cards of a scaling come with its first points."""
+    """Built once, empty; `show` fills it. The cards of the Jacobians and of a scaling come with
+    what they show."""
 
     def __init__(self, guard: Guard) -> None:
         self._heading = widgets.HTML()
@@ -34,6 +35,12 @@ class Pictures:
         self._result: Result | None = None
         self._of: Experiment | None = None
         grid = _grid(self._cards.values())
+        self._jacobian = _grid(())
+        self._jacobian_words = widgets.HTML()
+        self._jacobian_part = widgets.VBox(
+            [self._jacobian_words, self._jacobian], layout={"display": "none"}
+        )
+        self._jacobian_part.add_class("explorer-jacobian")
         self._scaling = _grid(())
         self._scaling_words = widgets.HTML()
         self.relative_to = widgets.Dropdown(
@@ -50,7 +57,7 @@ class Pictures:
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self._plan, self._verdicts, grid),
-                *(self._scaling_part, self._notes),
+                *(self._jacobian_part, self._scaling_part, self._notes),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -86,6 +93,9 @@ class Pictures:
             if name not in self._cards:
                 self._cards[name] = _Card(name)
             self._cards[name].tabulate(table)
+        self._jacobian_words.value = '<span class="explorer-caption">Jacobians</span>' + _list(
+            sentences.jacobian(result)
+        )
         self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + _list(
             sentence for along in result.scaling for sentence in sentences.scaling(result, along)
         )
@@ -107,10 +117,17 @@ class Pictures:
         drawn = figures(self._result, self.relative_to.value)
         for name, figure in drawn.items():
             self._cards[name].draw(mime_bundle(figure))
-        scaling = [self._cards[name].widget for name in drawn if name not in NAMES]
-        if list(self._scaling.children) != scaling:
-            self._scaling.children = scaling
-        self._scaling_part.layout.display = None if scaling else "none"
+        further = [name for name in drawn if name not in NAMES]
+        scaling = [name for name in further if name.startswith("scaling-")]
+        self._place(self._jacobian_part, self._jacobian, [n for n in further if n not in scaling])
+        self._place(self._scaling_part, self._scaling, scaling)
+
+    def _place(self, part: widgets.Box, grid: widgets.Box, names: list[str]) -> None:
+        """Puts the cards into their part of the page, which is there while it has some."""
+        cards = [self._cards[name].widget for name in names]
+        if list(grid.children) != cards:
+            grid.children = cards
+        part.layout.display = None if cards else "none"
 
 
 class _Card:

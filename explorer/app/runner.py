@@ -15,7 +15,7 @@ from traitlets import Dict, Enum, Float, HasTraits, Instance, Tuple, Unicode
 
 from explorer.events import Cancelled, Done, Linearized, Partial, Progress, Queued, Trial
 from explorer.experiment import Experiment
-from explorer.result import Result
+from explorer.result import Data
 from explorer.units import seconds
 from explorer.worker import Run, Worker
 
@@ -36,7 +36,7 @@ class Runner(HasTraits):
     status = Enum(("idle", "running", "done", "cancelled", "failed"), default_value="idle")
     fraction = Float(0.0)
     message = Unicode()
-    result = Instance(Result, allow_none=True)
+    result = Instance(Data, allow_none=True)
     linearized = Instance(Linearized, allow_none=True)
     devices = Tuple()
     problems = Dict()

@@ -14,8 +14,9 @@ from explorer.result import Result
 
 
 def figures(result: Result, relative_to: str = "") -> dict[str, go.Figure]:
-    """The figures by name, in the order they are shown: time, passes, accuracy, norms, and two of
-    every scaling, `scaling-heads-passes` and `scaling-heads-time`.
+    """The figures by name, in the order they are shown: time, passes, accuracy, norms; what else
+    there is of the Jacobians; and two of every scaling, `scaling-heads-passes` and
+    `scaling-heads-time`.
 
     The times of a scaling are in seconds, or relative to those of a path.
     """
@@ -24,6 +25,7 @@ def figures(result: Result, relative_to: str = "") -> dict[str, go.Figure]:
         "passes": paths.passes(result),
         "accuracy": accuracy.accuracy(sentences.few(result)),
         "norms": jacobian.norms(sentences.few(result)),
+        **jacobian.further(sentences.few(result)),
     }
     for along, found in result.scaling.items():
         drawn[f"scaling-{along}-passes"] = scaling.passes(found)

@@ -39,6 +39,7 @@ class _Scale:
     def of(cls, result: Result) -> _Scale:
         heads = result.heads.values()
         values = [v for head in heads for v in (*head.agreement.values(), *head.error.values())]
+        values += result.jacobian.agreement.values()
         finite = [v for v in values if v is not None and 0 < v < math.inf]
         dtype = result.experiment.dtype
         zero = min([sentences.EPSILON[dtype], *finite]) / 10
@@ -58,7 +59,7 @@ def accuracy(result: Result) -> go.Figure:
     figure = row_frame(
         "Agreement and error of the gradients",
         *_compared_with(result),
-        rows=list(result.heads),
+        rows=[*result.heads, *([sentences.TOGETHER] if sentences.together(result) else [])],
         row=max(ROW, 11 * len(result.paths)),
         legend=len(result.paths),
         above=16,
@@ -108,6 +109,9 @@ def _differences(
         itself = hollow and path == head.agreement_reference
         if not head.domain and not itself and is_known(value):
             points.append((row + lane, value))
+    whole = sentences.together(result).get(path)
+    if hollow and is_known(whole):
+        points.append((len(result.heads) + lane, whole))
     return go.Scatter(
         name=safe(path),
         legendgroup=path,

@@ -113,6 +113,12 @@ class Cost:
     backward: Work
     memory_bytes: float
 
+    @property
+    def ratio(self) -> float:
+        """The time of a backward pass over that of a forward one."""
+        forward = self.forward.seconds
+        return self.backward.seconds / forward if forward else 2.0  # as it is for most f
+
 
 @dataclass(frozen=True)
 class Function:

@@ -68,3 +68,12 @@ def test_a_pass_in_forward_mode_is_learnt_from_and_predicted():
 
 def test_no_run_is_expected_to_outlast_its_budget():
     assert Pace().seconds(Experiment(size=2000, budget=3.0)) == 3.0
+
+
+def test_curvature_and_norms_by_size_are_counted_in():
+    pace, small = Pace(), {"function": "tanh_network", "size": 100}
+    plain = pace.seconds(Experiment(**small))
+    for more in ("curvature", "sizes"):
+        assert pace.seconds(Experiment(**small, **{more: True})) > plain
+    both = Experiment(**small, curvature=True, sizes=True, budget=1e-3)
+    assert pace.seconds(both) == 1e-3
