@@ -153,3 +153,9 @@ def test_notes_say_why_there_is_no_fan_once_the_run_is_over() -> None:
     without = {"fan": None, "without_fan": "They are not yet computed."}
     assert not sentences.notes(linear(status="running", **without))
     assert any("not yet computed" in note for note in sentences.notes(linear(**without)))
+
+
+def test_times_that_spread_widely_are_noted() -> None:
+    wide = WAYS.model_copy(update={"naive": seconds(0.001, 0.012, 0.1)})
+    assert any("times of naive spread widely" in each for each in sentences.notes(linear(ways=wide)))
+    assert not any("spread widely" in each for each in sentences.notes(linear(ways=WAYS)))
