@@ -152,6 +152,8 @@ def cause(flow: Flow) -> str:
     said += f", and the Jacobian of all steps together has norm {amount(really)}"
     if really < allowed / KEPT:
         return f"{said}: what one step stretches most is not what the next one stretches."
+    if really < allowed / 2:
+        return f"{said}: within a factor of {amount(allowed / really)} of what the norms allow."
     return f"{said}: close to what the norms allow."
 
 
