@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 import explorer
 
 README = Path(__file__).parent.parent / "README.md"
-CALLED, LAB, MODULE = re.findall(
+CALLED, JACOBIANS, LAB, MODULE = re.findall(
     r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL
 )
 
@@ -26,6 +26,23 @@ def test_the_example_runs_and_gives_what_it_says(capsys):
     again = explorer.gradients(names["slow"], names["heads"], names["x"], path="recompute")
     for gradient, naive in zip(names["dz"], again.gradients, strict=True):
         torch.testing.assert_close(gradient, naive, rtol=1e-10, atol=1e-14)
+
+
+def test_the_jacobians_are_what_they_say():
+    names: dict = {}
+    exec(compile(JACOBIANS, str(README), "exec"), names)
+    dense = torch.autograd.functional.jacobian(names["blur"], names["x"])
+    exact = torch.linalg.svdvals(dense)
+    assert abs(names["norm"].value - exact[0].item()) <= 1e-6 * exact[0].item()
+    torch.testing.assert_close(
+        torch.tensor(names["leading"], dtype=torch.float64), exact[:3], rtol=1e-5, atol=0
+    )
+    assert abs(names["apart"] / (0.01 * exact[0].item()) - 1) < 1e-5
+    hessian = torch.autograd.functional.hessian(
+        lambda x: names["blur"](x).square().sum(), names["x"]
+    )
+    assert abs(names["sharpness"] / torch.linalg.eigvalsh(hessian)[-1].item() - 1) < 1e-4
+    assert len(names["flow"].steps) == 10
 
 
 WAIT = """

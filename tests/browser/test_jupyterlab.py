@@ -57,7 +57,7 @@ def test_a_function_of_a_notebook_has_the_page_and_its_own_line_when_it_fails(
 ) -> None:
     page.set_viewport_size({"width": 1500, "height": 1000})
     run_all(page, f"{jupyterlab}own.ipynb")
-    wait_for_run(page)
+    wait_for_run(page, pictures=6)  # the singular values and the direction too
     expect(page.locator(".explorer-heading")).to_contain_text("mine: n = 2, power = 2, float32")
     expect(page.locator(".explorer-verdicts")).to_contain_text("g1: ")
     page.get_by_label("power", exact=True).fill("3")

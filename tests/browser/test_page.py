@@ -22,10 +22,10 @@ def pictures(page: Page) -> list[list[dict]]:
     return json.loads(page.evaluate(script))
 
 
-def wait_for_run(page: Page) -> None:
-    """Until a run is done and its four pictures stand."""
+def wait_for_run(page: Page, pictures: int = 4) -> None:
+    """Until a run is done and its pictures stand: four where x and y are single numbers."""
     expect(page.locator(".explorer-message")).to_contain_text(re.compile(r"^Done in"))
-    expect(page.locator(".js-plotly-plot")).to_have_count(4)
+    expect(page.locator(".js-plotly-plot")).to_have_count(pictures)
     expect(page.locator(".explorer-summary")).to_contain_text("agree to")
 
 
