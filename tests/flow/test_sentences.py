@@ -66,6 +66,7 @@ def test_the_cause_is_what_the_norms_allow_against_what_is_left() -> None:
     close = sentences.cause(linear(0.5))
     assert "is 0.5; the product of all is 0.016, the most that can be left" in close
     assert close.endswith("has norm 0.016: close to what the norms allow.")
+    assert "within a factor of 4 of what" in sentences.cause(linear(0.5, bound=(4 / 64,) * 7))
     apart = linear(0.5, bound=(1e3,) * 7)
     assert "the product of all is 1000" in sentences.cause(apart)
     assert sentences.cause(apart).endswith("is not what the next one stretches.")
@@ -153,3 +154,10 @@ def test_notes_say_why_there_is_no_fan_once_the_run_is_over() -> None:
     without = {"fan": None, "without_fan": "They are not yet computed."}
     assert not sentences.notes(linear(status="running", **without))
     assert any("not yet computed" in note for note in sentences.notes(linear(**without)))
+
+
+def test_times_that_spread_widely_are_noted() -> None:
+    wide = WAYS.model_copy(update={"naive": seconds(0.001, 0.012, 0.1)})
+    notes = sentences.notes(linear(ways=wide))
+    assert any("times of naive spread widely" in each for each in notes)
+    assert not any("spread widely" in each for each in sentences.notes(linear(ways=WAYS)))
