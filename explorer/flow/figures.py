@@ -96,11 +96,12 @@ def _steps(flow: Flow, before: Flow | None) -> go.Figure:
 
 def _fan(flow: Flow, before: Flow | None) -> go.Figure:
     fan = flow.fan
-    values = [*flow.bound]
-    for each in _both(flow, before):
-        if each.fan is not None:
-            kinds = (each.fan.largest, each.fan.median, each.fan.smallest)
-            values += [value for kind in kinds for value in kind if value is not None]
+    kinds: list[Sequence[float | None]] = [flow.bound]
+    if fan is not None:
+        kinds += [fan.largest, fan.upper, fan.median, fan.lower, fan.smallest]
+    if before is not None and before.fan is not None:
+        kinds += [before.fan.largest, before.fan.median]
+    values = [value for kind in kinds for value in kind if value is not None]
     why = flow.without_fan if fan is None else "a line ends where rounding hides the value"
     figure = _curves(
         "Singular values of ∂h_T/∂h_t",

@@ -99,6 +99,17 @@ def test_few_steps_of_one_s_own_are_named_and_many_are_not() -> None:
     assert "ticktext" not in drawn(linear(0.9, 30), "gradients")["layout"]["xaxis"]
 
 
+def test_the_band_of_the_fan_lies_within_the_axis() -> None:
+    fan = linear().fan
+    assert fan is not None
+    lower, none = tuple(value and 1e-9 * value for value in fan.lower), (None,) * len(fan.times)
+    figure = drawn(linear(fan=fan.model_copy(update={"lower": lower, "smallest": none})), "fan")
+    low, high = figure["layout"]["yaxis"]["range"]
+    (band,) = (each for each in figure["data"] if each.get("name") == "middle half")
+    assert band["y"] == list(lower)
+    assert all(low <= math.log10(value) <= high for value in band["y"])
+
+
 def test_without_a_fan_the_picture_says_why() -> None:
     figure = drawn(linear(fan=None, without_fan="Too large."), "fan")
     assert "Too large." in figure["layout"]["title"]["subtitle"]["text"]
