@@ -134,7 +134,7 @@ class Runner(HasTraits):
                 self._end("done", f"Done in {seconds(now - begun)}.")
             elif isinstance(event, Cancelled):
                 self.result = event.result or self.result
-                shown = " The paths that had finished are shown." if event.result else ""
+                shown = " What had finished is shown." if event.result else ""
                 self._end("cancelled", f"Cancelled after {seconds(now - begun)}.{shown}")
             else:
                 self.result = event.result or self.result

@@ -15,7 +15,7 @@ from explorer import units
 from explorer.flow.experiment import FIELDS, GATED, FlowExperiment
 from explorer.flow.result import Flow
 from explorer.result import Seconds
-from explorer.sentences import significant
+from explorer.sentences import significant, tolerance
 
 KEPT = 10.0
 """Up to this factor, either way and over all steps, a gradient counts as keeping its size."""
@@ -84,7 +84,8 @@ def summary(flow: Flow) -> str:
     nothing = [name for name, rows in flow.gradients.items() if rows[0] == 0 != rows[-1]]
     if nothing:
         which = "" if len(nothing) == len(flow.gradients) else f" of {units.listed(nothing)}"
-        return f"Nothing is left of the gradient{which} {after}: it is exactly 0 ({whose})."
+        why = f", too small for {flow.dtype}" if _underflows(flow, nothing) else ""
+        return f"Nothing is left of the gradient{which} {after}: it is exactly 0{why} ({whose})."
     each = units.number(factor(flow), 3)
     if _keeps(flow):
         return (
@@ -96,6 +97,17 @@ def summary(flow: Flow) -> str:
         return f"{done}: {after} {_share(flow)} of it is left ({whose})."
     done = f"Each step makes the gradient grow by a factor of {each}"
     return f"{done}: {after} it is {_share(flow)} times as large ({whose})."
+
+
+def _underflows(flow: Flow, losses: Iterable[str]) -> bool:
+    """Whether the product of all steps is not 0, but these gradients of h_0 would be smaller than
+    any number of the dtype."""
+    product, least = _product(flow) or 0.0, _LEAST.get(flow.dtype, 0.0)
+    return product > 0 and all(product * flow.gradients[name][-1] < least for name in losses)
+
+
+_LEAST = {"float32": 2.0**-149, "float64": 2.0**-1074}
+"""The smallest number above 0 of a dtype."""
 
 
 def samples(flow: Flow) -> str:
@@ -144,6 +156,8 @@ def cause(flow: Flow) -> str:
     low, high = units.number(min(norms), 3), units.number(max(norms), 3)
     whose = f"is {high}" if low == high else f"lies between {low} and {high}"
     said = f"The largest singular value of a step's Jacobian {whose}"
+    if 0 in norms:
+        return f"{said}: through a step whose Jacobian is 0 nothing comes back."
     allowed, really = flow.bound[0], _product(flow)
     said += f"; the product of all is {amount(allowed)}"
     said += ", the most that can be left" if math.isfinite(allowed) else ""
@@ -274,9 +288,16 @@ def ways(flow: Flow) -> str:
     else:
         said += "; they do not differ by more than the spread of their runs"
     said += f". {_pays(flow, count)}"
-    if not math.isnan(found.difference):
-        said += f" The two agree to {units.relative(found.difference)}."
-    return said
+    return said + _agreement(found.difference, flow.dtype)
+
+
+def _agreement(difference: float, dtype: str) -> str:
+    if math.isnan(difference):
+        return ""
+    if difference == 0:
+        return " The two agree to the last digit."
+    verb = "agree to" if difference <= tolerance(dtype) else "disagree by"
+    return f" The two {verb} {units.relative(difference)}."
 
 
 def _pays(flow: Flow, count: int) -> str:

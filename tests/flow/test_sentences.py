@@ -2,8 +2,10 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 
 from explorer.flow import sentences
+from explorer.flow.compute import gradient_flow
 from explorer.flow.experiment import FlowExperiment
 from explorer.flow.result import Ways
 from tests.flow.flows import WAYS, infinite, linear, of
@@ -129,6 +131,34 @@ def test_the_two_ways_are_told_with_what_the_jacobians_cost() -> None:
         assert words in said
     assert sentences.ahead_from(flow) == 9
     assert 40 + 9 * 1 < 9 * 6 and not 40 + 8 * 1 < 8 * 6  # at 8 losses they are even
+
+
+@pytest.mark.parametrize(
+    "difference, words",
+    [
+        (0.0, "The two agree to the last digit."),
+        (0.5, "The two disagree by 50%."),
+        (math.nan, "by the chain: reuse is predicted to be ahead from 9 losses on."),
+    ],
+)
+def test_how_far_the_two_ways_agree(difference: float, words: str) -> None:
+    changed = WAYS.model_copy(update={"difference": difference})
+    assert sentences.ways(linear(ways=changed)).endswith(words)
+
+
+def test_a_gradient_too_small_for_the_dtype_is_told_from_one_that_is_zero() -> None:
+    weights = 1e-3 * torch.eye(2)
+    tiny = gradient_flow([lambda h: weights @ h] * 20, torch.ones(2), [torch.sum])
+    assert tiny.gradients["sum"][0] == 0
+    assert "it is exactly 0, too small for float32 (" in sentences.summary(tiny)
+    assert "it is exactly 0 (" in sentences.summary(linear(0.0))
+
+
+def test_a_step_that_lets_nothing_through_is_the_cause() -> None:
+    assert sentences.cause(linear(0.0)) == (
+        "The largest singular value of a step's Jacobian is 0: through a step whose Jacobian is 0 "
+        "nothing comes back."
+    )
 
 
 def test_reuse_that_never_gets_ahead() -> None:
