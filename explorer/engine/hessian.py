@@ -22,7 +22,14 @@ from explorer.engine.spectrum import (
     unconverged,
 )
 from explorer.engine.structure import Inputs, Layout
-from explorer.engine.trunk import Counter, Graph, SlowFunction, dual_level, heeding_no_grad
+from explorer.engine.trunk import (
+    Counter,
+    Graph,
+    SlowFunction,
+    dual_level,
+    heeding_no_grad,
+    without_autocast,
+)
 
 
 def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
@@ -158,7 +165,8 @@ class _Hessian:
         self._own = cut(self._inputs.tensors, False)
         counter = Counter()
         function = SlowFunction(f, self._inputs, counter)
-        z = scalar(function(self._own).tensors[0], "`f`")
+        y = function(self._own)
+        z = scalar(y.build(y.tensors), "`f`")
         graph = Graph([z], self._own, counter, create_graph=True)
         self._first = graph.back(torch.ones(1, dtype=z.dtype, device=z.device), keep=True)
         self._layout = Layout(self._own)
@@ -186,9 +194,10 @@ class _Hessian:
             raise NoSecondDerivative("it does not depend on x")
         gradients, vectors = zip(*pairs, strict=True)
         try:
-            found = torch.autograd.grad(
-                gradients, self._own, vectors, retain_graph=True, allow_unused=True
-            )
+            with without_autocast(self.device.type):
+                found = torch.autograd.grad(
+                    gradients, self._own, vectors, retain_graph=True, allow_unused=True
+                )
         except RuntimeError as error:  # NotImplementedError is one
             raise NoSecondDerivative(first_line(error)) from error
         return self._layout.rows([found])[0]
