@@ -139,10 +139,10 @@ def singular(
     right = Basis(operator.columns, operator, [each.v for each in known])
     left = Basis(operator.rows, operator, [each.u for each in known])
     limit = sorted(each.value for each in known)[-k] if len(known) >= k else 0.0
-    smaller = min(operator.rows, operator.columns) - len(known)
-    if smaller == 0:
+    if len(known) >= min(operator.rows, operator.columns):
         return Found([])
-    most = min(smaller, _most(operator, operator.rows + operator.columns))
+    every = operator.columns - len(known)  # of fewer rows, one pair more than there are tells all
+    most = min(every, _most(operator, operator.rows + operator.columns))
     # Another start each time: what is known lies in the span of the last.
     v = _unit(right.apart(random(operator.columns, operator, seed=len(known))))[0]
     diagonal: list[float] = []
@@ -168,7 +168,8 @@ def singular(
         diagonal.append(along)
         above.append(beyond)
         pairs, top = len(diagonal), max(top, along)
-        whole = pairs == smaller or min(along, beyond) <= 10 * _eps(operator) * top
+        nothing = 10 * _eps(operator) * top
+        whole = pairs == every or min(along, beyond) <= nothing
         end = whole or pairs >= most or not proceed()
         if not (end or pairs % (1 + pairs // _LOOK) == 0):
             continue
@@ -180,7 +181,9 @@ def singular(
         beneath = (errors <= _ROUGH * values) & (values * (1 + _ROUGH) < limit / scale)
         good = whole or (pairs >= k and bool((near | beneath)[:k].all()))
         if end or good:
-            vs, us = right.combined(rights[:, :k]), left.combined(lefts[:, :k])
+            # The u of a zero is rounding, and would hide what lies along it from a later start.
+            some = min(k, int((values > nothing).sum()))
+            vs, us = right.combined(rights[:, :some]), left.combined(lefts[:, :some])
             found = zip((scale * values).tolist(), (scale * errors).tolist(), vs, us, strict=False)
             return Found([Triple(*each) for each in found], converged=good)
 
