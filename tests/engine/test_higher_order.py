@@ -500,20 +500,30 @@ class OnceDifferentiable(torch.autograd.Function):
         return 2 * tangent * ctx.saved_tensors[0]
 
 
-class ByForwardMode(OnceDifferentiable):
-    """Its gradient, in plain operations on a detached x, is no function of x to backward."""
-
-    @staticmethod
-    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
-        return 2 * cotangent * ctx.saved_tensors[0].detach()
-
-
 def test_gradient_that_cannot_be_differentiated() -> None:
-    """Neither backward nor, as it takes the same gradient, forward mode: an error, no zero."""
-    for function in (OnceDifferentiable, ByForwardMode, NoForwardMode):
-        apply: Callable[..., Tensor] = function.apply
-        with pytest.raises(RuntimeError):
-            hessian_eigenvalues(lambda x: (apply(x) * x.sin()).sum(), vector(3))  # noqa: B023
+    """By torch.autograd.grad the second derivative of such a function is silently zero."""
+    square: Callable[..., Tensor] = OnceDifferentiable.apply
+    ones = torch.ones(3, dtype=DOUBLE)
+    pairs: list[tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = [
+        (lambda x: square(x).sum(), lambda x: (x**2).sum()),
+        (lambda x: square(x).square().sum(), lambda x: (x**4).sum()),
+        (lambda x: (square(x) * x.sin()).sum(), lambda x: (x**2 * x.sin()).sum()),
+    ]
+    for f, plain in pairs:
+        exact = eigenvalues(plain, vector(3))
+        found = hessian_eigenvalues(f, vector(3))
+        require_extremes(found, exact[0].item(), exact[-1].item())
+        assert found.notes[0].startswith("H·v was taken in forward mode, with a run of f each")
+        torch.testing.assert_close(hvp(f, vector(3), ones), hvp(plain, vector(3), ones))
+
+
+def test_gradient_that_cannot_be_differentiated_in_either_way() -> None:
+    class Neither(OnceDifferentiable):
+        jvp = torch.autograd.Function.jvp
+
+    apply: Callable[..., Tensor] = Neither.apply
+    with pytest.raises(RuntimeError, match="jvp"):
+        hessian_eigenvalues(lambda x: (apply(x) * x.sin()).sum(), vector(3))
 
 
 def test_eigenvalues_where_something_is_not_finite() -> None:

@@ -163,7 +163,7 @@ def test_scale_in_float32(scale: float, shape: tuple[int, int]) -> None:
 def test_norm_above_all_of_float32() -> None:
     for shape in ((40, 80), (1, 80)):
         found = spectral_norm(linear(torch.full(shape, 3e38)), torch.zeros(80))
-        assert found.value == pytest.approx(3e38 * math.prod(shape) ** 0.5, rel=1e-6)
+        assert found.value == pytest.approx(3e38 * math.prod(shape) ** 0.5, rel=5e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
