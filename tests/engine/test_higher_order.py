@@ -551,7 +551,7 @@ WRONG_EIGENVALUES: dict[str, tuple[Callable[..., Any], Any, type[Exception], str
     "complex x": (torch.sum, torch.ones(2) * 1j, ValueError, "`x` is complex"),
     "a vector": (torch.sin, torch.ones(2), ValueError, r"`f` .*shape \(2,\)"),
     "a number": (lambda x: 2.0, torch.ones(2), TypeError, "`f` returned a float"),
-    "a tuple": (lambda x: (x.sum(), x), torch.ones(2), TypeError, "`f` returned a tuple"),
+    "a tuple": (lambda x: ((x**2).sum(), x), torch.ones(2), TypeError, "`f` returned a tuple"),
     "complex z": (lambda x: x.sum() * 1j, torch.ones(2), TypeError, "`f` returned dtype"),
     "a constant": (lambda x: torch.ones(()), torch.ones(2), ValueError, "cut off from `x`"),
     "NaN": (lambda x: x.log().sum(), -torch.ones(2), ValueError, "`f` returned NaN"),
