@@ -1,7 +1,7 @@
-"""The command line: explorer app | lab | list | run.
+"""The command line: explorer app | lab | list | run | flow.
 
-The options of `run` come from the table of fields. Importing this module imports no torch, so
-that the help opens at once.
+The options of `run` and `flow` come from the tables of fields. Importing this module imports no
+torch, so that the help opens at once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -29,10 +29,17 @@ from explorer.experiment import (
 )
 from explorer.expression import GRAMMAR
 from explorer.fields import Field, shown, suggestion
+from explorer.flow import experiment as of_flow
+from explorer.flow.experiment import FlowExperiment
 from explorer.flow.result import Flow
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS, SETS
 from explorer.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from explorer.tables import Table
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -105,33 +112,33 @@ def list_() -> None:
 
 
 # The options to be given several times.
-_MANY = {"heads": "--head", "paths": "--path", "scaling": "--scaling"}
+_MANY = {"heads": "--head", "paths": "--path", "scaling": "--scaling", "losses": "--loss"}
 
 
-def _field_options(command: Any) -> Any:
-    """Adds an option for every field that all functions share, and --param for the others."""
-    command = click.option(
-        "--param",
-        "parameters",
-        metavar="NAME=VALUE",
-        multiple=True,
-        help="A parameter of the function; see `explorer list`. May be given several times.",
-    )(command)
-    for field in reversed(_shared_fields()):
-        if field.kind == "switch":
-            command = click.option(
-                _option(field.name), field.name, is_flag=True, default=None, help=_help(field)
-            )(command)
-            continue
-        command = click.option(
-            _option(field.name),
-            field.name,
-            metavar=_METAVARS.get(field.name, field.kind.upper().removesuffix("S")),
-            multiple=field.name in _MANY,
-            default=None,
-            help=_help(field),
-        )(command)
-    return command
+def _field_options(fields: Sequence[Field]) -> Callable[[Any], Any]:
+    """Adds an option for every one of the fields."""
+
+    def add(command: Any) -> Any:
+        for field in reversed(fields):
+            command = _field_option(field)(command)
+        return command
+
+    return add
+
+
+def _field_option(field: Field) -> Callable[[Any], Any]:
+    if field.kind == "switch":
+        return click.option(
+            _option(field.name), field.name, is_flag=True, default=None, help=_help(field)
+        )
+    return click.option(
+        _option(field.name),
+        field.name,
+        metavar=_METAVARS.get(field.name, field.kind.upper().removesuffix("S")),
+        multiple=field.name in _MANY,
+        default=None,
+        help=_help(field),
+    )
 
 
 _METAVARS = {"function": "NAME|MODULE:NAME", "heads": "HEAD"}
@@ -143,11 +150,11 @@ def _shared_fields() -> list[Field]:
 
 
 def _option(field: str) -> str:
-    return _MANY.get(field, f"--{field}")
+    return _MANY.get(field, f"--{field.replace('_', '-')}")
 
 
 def _help(field: Field) -> str:
-    if field.name == "size":  # its range and default are the function's
+    if any(field == each.size for each in FUNCTIONS.values()):  # its range is the function's
         return "Size of the problem; see `explorer list`."
     text = f"{field.help[0].upper()}{field.help[1:]}"
     if field.kind == "switch":
@@ -162,7 +169,14 @@ def _help(field: Field) -> str:
 
 
 @cli.command()
-@_field_options
+@_field_options(_shared_fields())
+@click.option(
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the function; see `explorer list`. May be given several times.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Write the Result as JSON.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
 @click.option("--full", is_flag=True, help="List every entry of large gradients in the JSON.")
@@ -177,34 +191,67 @@ def run(
 
     The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
     """
-    from explorer.worker import Worker
-
     try:
         experiment = _experiment(values, parameters)
-        for option, file in (("--json", json_file), ("--html", html_file)):
-            if file is not None:
-                _require_place(option, file)
+        _require_places(json_file, html_file)
     except InvalidExperiment as error:
-        _refuse(error.problems)
+        _refuse(error.problems, _SHARED)
     except Exception as error:  # a module of one's own, while it is imported
         failed = Failed("error", f"{type(error).__name__}: {error}", {}, place=place.of(error))
-        _refuse({"function": place.told(failed)})
+        _refuse({"function": place.told(failed)}, _SHARED)
+    _run(experiment, json_file, html_file, _SHARED, full=full)
+
+
+@cli.command()
+@_field_options(list(of_flow.FIELDS.values()))
+@click.option("--json", "json_file", metavar="FILE", help="Write the Flow as JSON.")
+@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
+def flow(json_file: str | None, html_file: str | None, **values: Any) -> None:
+    """Show how gradients shrink or grow on their way back through a recurrent network.
+
+    The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
+    """
+    options = frozenset(of_flow.FIELDS)
+    try:
+        experiment = FlowExperiment.from_values(_given(values))
+        _require_places(json_file, html_file)
+    except InvalidExperiment as error:
+        _refuse(error.problems, options)
+    _run(experiment, json_file, html_file, options)
+
+
+def _run(
+    experiment: Experiment | FlowExperiment,
+    json_file: str | None,
+    html_file: str | None,
+    options: frozenset[str],
+    *,
+    full: bool = False,
+) -> NoReturn:
+    """Runs it, writes and prints what was seen, and ends with the exit code.
+
+    `options` are the fields that are options of their own.
+    """
+    from explorer.worker import Worker
+
     ending = _follow(Worker().submit(experiment, full=full))
     if isinstance(ending, Failed):
         if ending.kind == "invalid":
-            _refuse(ending.problems)
+            _refuse(ending.problems, options)
         click.echo(ending.message, err=True)
-    result = ending.result
-    assert not isinstance(result, Flow)  # that is what a FlowExperiment gives
-    if result is not None:
+    seen = ending.result
+    if seen is not None:
         # The files first: a reader of the output who leaves early (`| head`) must not cost them.
-        problem = _write(result, json_file, html_file)
-        _print(result)
+        problem = _write(seen, json_file, html_file)
+        if isinstance(seen, Flow):
+            _print_flow(seen)
+        else:
+            _print(seen)
         if problem:
             click.echo(problem, err=True)
             sys.exit(FAILED)
     if isinstance(ending, Cancelled):
-        click.echo("Cancelled; what had finished is shown." if result else "Cancelled.", err=True)
+        click.echo("Cancelled; what had finished is shown." if seen else "Cancelled.", err=True)
     sys.exit(_exit_code(ending))
 
 
@@ -216,9 +263,14 @@ def _exit_code(ending: Ending) -> int:
     return BAD_INPUT if ending.kind == "refused" else FAILED
 
 
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the options that were given."""
+    return {name: value for name, value in values.items() if value not in (None, ())}
+
+
 def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experiment:
     """The Experiment of the options that were given; raises InvalidExperiment."""
-    given = {name: value for name, value in values.items() if value not in (None, ())}
+    given = _given(values)
     if ":" in given.get("function", ""):
         given["function"] = own.load(given["function"])
     function = FUNCTIONS.get(given.get("function", DEFAULT_FUNCTION))
@@ -247,6 +299,12 @@ def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experim
 
 
 _SHARED = frozenset(field.name for field in _shared_fields())
+
+
+def _require_places(json_file: str | None, html_file: str | None) -> None:
+    for option, file in (("--json", json_file), ("--html", html_file)):
+        if file is not None:
+            _require_place(option, file)
 
 
 def _require_place(option: str, file: str) -> None:
@@ -283,10 +341,10 @@ def _takes_files(folder: Path) -> bool:
         return False
 
 
-def _refuse(problems: Mapping[str, str]) -> NoReturn:
+def _refuse(problems: Mapping[str, str], options: frozenset[str]) -> NoReturn:
     """Says what is wrong with every option, and ends with the exit code for bad input."""
     for name, problem in problems.items():
-        option = _option(name) if name in (*_SHARED, "json", "html") else "--param"
+        option = _option(name) if name in (*options, "json", "html") else "--param"
         click.echo(f"{option}: {problem}", err=True)
     sys.exit(BAD_INPUT)
 
@@ -331,38 +389,71 @@ def _follow(run: Any) -> Ending:
 
 def _print(result: Result) -> None:
     """The sentences, the verdicts and the tables, on standard output."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-
     from explorer import sentences
     from explorer.tables import tables
+
+    _say(sentences.summary(result), sentences.plan(result))
+    _say(
+        *(
+            f"{sentences.title(result, name)}: {sentences.verdict(result, name)}"
+            for name in sentences.few(result).heads
+        )
+    )
+    _print_tables(tables(result).values())
+    _say(*sentences.jacobian(result))
+    for along in result.scaling:
+        _say(*sentences.scaling(result, along))
+    _say(*sentences.notes(result))
+
+
+_ROWS = 11  # of a table over the steps; the JSON has them all
+
+
+def _print_flow(flow: Flow) -> None:
+    """The sentences, the tables with some of their rows, and the notes, on standard output."""
+    from explorer.flow import sentences
+    from explorer.flow.tables import tables, thinned
+
+    _say(sentences.summary(flow), sentences.cause(flow), sentences.ways(flow))
+    if flow.experiment is not None:
+        labels = [label for label, _ in sentences.remedies(flow.experiment, flow)]
+        _say(f"What may help: {'; '.join(labels)}." if labels else "")
+    _print_tables(thinned(each, _ROWS) for each in tables(flow).values())
+    _say(*sentences.notes(flow))
+
+
+def _console() -> Console:
+    from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 200  # a file or a pipe has no edge to wrap at
-    for sentence in (sentences.summary(result), sentences.plan(result)):
-        if sentence:
-            console.print(sentence, markup=False, soft_wrap=True)
-    for name in sentences.few(result).heads:
-        verdict = f"{sentences.title(result, name)}: {sentences.verdict(result, name)}"
-        console.print(verdict, markup=False, soft_wrap=True)
-    for each in tables(result).values():
-        grid = Grid(title=each.title, title_justify="left")
+    return console
+
+
+def _say(*sentences: str) -> None:
+    """Prints the sentences that are not empty, a line each."""
+    console = _console()
+    for sentence in filter(None, sentences):
+        console.print(sentence, markup=False, soft_wrap=True)
+
+
+def _print_tables(tables: Iterable[Table]) -> None:
+    from rich.table import Table as Grid
+
+    console = _console()
+    for each in tables:
+        # Not the grid's own title, which is folded to the width of a narrow table.
+        console.print(each.title, style="italic", markup=False, soft_wrap=True)
+        grid = Grid()
         for column in each.columns:
             grid.add_column(column, overflow="fold")
         for row in each.rows:
             grid.add_row(*row)
         console.print(grid, markup=False)
-    for sentence in sentences.jacobian(result):
-        console.print(sentence, markup=False, soft_wrap=True)
-    for along in result.scaling:
-        for sentence in sentences.scaling(result, along):
-            console.print(sentence, markup=False, soft_wrap=True)
-    for note in sentences.notes(result):
-        console.print(note, markup=False, soft_wrap=True)
 
 
-def _write(result: Result, json_file: str | None, html_file: str | None) -> str:
+def _write(result: Result | Flow, json_file: str | None, html_file: str | None) -> str:
     """Writes the files that were asked for; returns what went wrong, as a sentence, or ""."""
     if json_file is None and html_file is None:
         return ""

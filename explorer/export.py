@@ -1,12 +1,13 @@
-"""Result → files: a self-contained page, and text that is written whole or not at all."""
+"""Result or Flow → files: a self-contained page, and text that is written whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.io import to_html as plotly_div
@@ -15,8 +16,14 @@ from plotly.offline import get_plotlyjs
 from explorer import sentences, tables
 from explorer.drawing import CONFIG
 from explorer.experiment import table
+from explorer.fields import Field
 from explorer.figures import figures
-from explorer.result import Result
+from explorer.flow import figures as flow_figures
+from explorer.flow import sentences as flow_sentences
+from explorer.flow import tables as flow_tables
+from explorer.flow.experiment import FIELDS as FLOW_FIELDS
+from explorer.flow.result import Flow
+from explorer.result import Environment, Result
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -55,12 +62,16 @@ def _replace(target: Path, text: str) -> None:
         raise
 
 
-def to_html(result: Result) -> str:
-    """A page of its own: the sentence, the verdicts, the figures with their tables, the settings.
+def to_html(seen: Result | Flow) -> str:
+    """A page of its own: the sentences, the figures with their tables, the settings.
 
     It asks for nothing from outside and opens without a network; it follows the reader's light
-    or dark. The Result itself is in it as JSON, in the element `explorer-result`.
+    or dark. What was seen is in it as JSON, in the element `explorer-result`.
     """
+    return _of_flow(seen) if isinstance(seen, Flow) else _of_result(seen)
+
+
+def _of_result(result: Result) -> str:
     described = result.experiment.described
     title = f"{described.title}, {described.size.label.lower()} = {result.experiment.size}"
     verdicts = (
@@ -68,26 +79,75 @@ def to_html(result: Result) -> str:
         f"{escape(sentences.verdict(result, name))}"
         for name in sentences.few(result).heads
     )
+    scaling = (each for along in result.scaling for each in sentences.scaling(result, along))
+    return _page(
+        result,
+        title=f"{title}, {result.experiment.dtype}",
+        formula=described.formula,
+        summary=sentences.summary(result),
+        plan=sentences.plan(result),
+        verdicts=_list(verdicts),
+        figures=_figures(figures(result), tables.tables(result)),
+        jacobian=_list(map(escape, sentences.jacobian(result))),
+        scaling=_list(map(escape, scaling)),
+        notes=sentences.notes(result),
+        experiment=_settings(table(result.experiment.function), result.experiment.values),
+    )
+
+
+def _of_flow(flow: Flow) -> str:
+    experiment = flow.experiment
+    steps = f"{len(flow.steps)} step{'' if len(flow.steps) == 1 else 's'}"
+    of = f"{experiment.cell}, start {experiment.start}" if experiment else "a stack of one's own"
+    behind = flow_tables.tables(flow)
+    ways = "" if flow.ways is None else _folded(behind["ways"])
+    said = filter(None, (flow_sentences.cause(flow), flow_sentences.ways(flow)))
+    return _page(
+        flow,
+        title=f"Gradient flow, {of}, {steps}, {flow.dtype}",
+        formula="h_t = step_t(h_{t−1}), h_0 = x, and losses L of h_T",
+        summary=flow_sentences.summary(flow),
+        plan="",
+        verdicts=_list(map(escape, said)),
+        figures=_figures(flow_figures.figures(flow), behind),
+        jacobian="",
+        scaling=ways,
+        notes=flow_sentences.notes(flow),
+        experiment=_settings(FLOW_FIELDS, experiment.values) if experiment else "",
+    )
+
+
+def _page(
+    seen: Result | Flow,
+    *,
+    title: str,
+    formula: str,
+    summary: str,
+    plan: str,
+    verdicts: str,
+    figures: str,
+    jacobian: str,
+    scaling: str,
+    notes: Iterable[str],
+    experiment: str,
+) -> str:
+    """The page; `verdicts`, `figures`, `jacobian`, `scaling` and `experiment` are HTML already."""
     return _PAGE.format(
-        title=escape(f"{title}, {result.experiment.dtype}"),
-        formula=escape(described.formula),
+        title=escape(title),
+        formula=escape(formula),
         style=_STYLE + Path(__file__).with_name("figures.css").read_text(encoding="utf-8"),
         plotly=get_plotlyjs(),
-        summary=escape(sentences.summary(result)),
-        plan=escape(sentences.plan(result)),
-        jacobian=_list(map(escape, sentences.jacobian(result))),
-        scaling=_list(
-            escape(sentence)
-            for along in result.scaling
-            for sentence in sentences.scaling(result, along)
-        ),
-        verdicts=_list(verdicts),
-        notes=_list(map(escape, sentences.notes(result))),
-        figures=_figures(result),
-        experiment=_settings(result),
-        environment=_environment(result),
+        summary=escape(summary),
+        plan=escape(plan),
+        jacobian=jacobian,
+        scaling=scaling,
+        verdicts=verdicts,
+        notes=_list(map(escape, notes)),
+        figures=figures,
+        experiment=experiment,
+        environment=_environment(seen.environment),
         # Inside a script, "<" could begin a tag that ends it.
-        result=result.to_json().replace("<", "\\u003c"),
+        result=seen.to_json().replace("<", "\\u003c"),
     )
 
 
@@ -96,14 +156,18 @@ def _list(items: Iterable[str]) -> str:
     return f"<ul>{entries}</ul>" if entries else ""
 
 
-def _figures(result: Result) -> str:
-    behind = tables.tables(result)
+def _figures(drawn: Mapping[str, go.Figure], behind: Mapping[str, tables.Table]) -> str:
     return "".join(
         f'<section aria-label="{escape(behind[name].title)}">'
-        f"{_drawing(name, figure)}"
-        f"<details><summary>Table: {escape(behind[name].title)}</summary>"
-        f'<div class="wide">{tables.to_html(behind[name])}</div></details></section>'
-        for name, figure in figures(result).items()
+        f"{_drawing(name, figure)}{_folded(behind[name])}</section>"
+        for name, figure in drawn.items()
+    )
+
+
+def _folded(table: tables.Table) -> str:
+    return (
+        f"<details><summary>Table: {escape(table.title)}</summary>"
+        f'<div class="wide">{tables.to_html(table)}</div></details>'
     )
 
 
@@ -120,19 +184,17 @@ def _drawing(name: str, figure: go.Figure) -> str:
     )
 
 
-def _settings(result: Result) -> str:
+def _settings(fields: Mapping[str, Field], values: Mapping[str, Any]) -> str:
     """The experiment's fields by their labels, as the page and the command line name them."""
-    experiment = result.experiment
     rows = []
-    for name, field in table(experiment.function).items():
-        text = field.text(experiment.values[name]) or field.empty
-        unit = f" {field.unit}" if field.unit and experiment.values[name] is not None else ""
+    for name, field in fields.items():
+        text = field.text(values[name]) or field.empty
+        unit = f" {field.unit}" if field.unit and values[name] is not None else ""
         rows.append((field.label, text.replace(",", ", ") + unit))
     return tables.to_html(tables.Table("Experiment", ("Field", "Value"), tuple(rows)))
 
 
-def _environment(result: Result) -> str:
-    seen = result.environment
+def _environment(seen: Environment) -> str:
     rows = (
         ("Device", seen.device_name),
         ("Threads", str(seen.threads)),

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from html import escape
 from importlib.metadata import distributions, version
 from pathlib import Path
 
@@ -19,6 +20,12 @@ from explorer.cli import cli
 from explorer.engine.plan import PATHS
 from explorer.experiment import table
 from explorer.fields import shown
+from explorer.flow import sentences as flow_sentences
+from explorer.flow.experiment import FIELDS as FLOW_FIELDS
+from explorer.flow.experiment import FlowExperiment
+from explorer.flow.result import Flow
+from explorer.flow.tables import tables as flow_tables
+from explorer.flow.tables import thinned
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
 from explorer.tables import tables
@@ -422,3 +429,59 @@ def test_signals_are_as_they_were_after_a_run() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     assert invoke(*SMALL).exit_code == 0
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+# The gradient flow.
+
+FLOW = ("flow", "--size", "8", "--steps", "12", "--repeats", "2")
+
+
+def test_flow_prints_its_sentences_and_tables_and_writes_both_files(tmp_path: Path) -> None:
+    json_file, html_file = tmp_path / "flow.json", tmp_path / "flow.html"
+    given = ("--cell", "relu", "--start", "gain", "--gain", "0.5", "--input-scale", "0.1")
+    losses = ("--loss", "energy", "--loss", "class")
+    done = invoke(*FLOW, *given, *losses, "--json", str(json_file), "--html", str(html_file))
+    assert done.exit_code == 0, done.output
+    seen = Flow.from_json(json_file.read_text())
+    assert seen.experiment == FlowExperiment(
+        cell="relu", start="gain", gain=0.5, size=8, steps=12, input_scale=0.1,
+        losses=("energy", "class"), repeats=2,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    said = flow_sentences
+    assert lines[:3] == [said.summary(seen), said.cause(seen), said.ways(seen)]
+    assert lines[3].startswith("What may help: Start orthogonal; Use a GRU")
+    for each in flow_tables(seen).values():
+        few = thinned(each, 11)
+        assert any(line.strip() == few.title for line in lines)
+        for row in few.rows:
+            assert any(all(cell in line for cell in row) for line in lines)
+    assert escape(said.summary(seen)) in html_file.read_text()
+
+
+BAD_FLOW = {
+    "cell": (["--cell", "grue"], "--cell: Cell grue is not known. Did you mean gru?"),
+    "steps": (["--steps", "0"], "--steps: Steps T is 0. Allowed: a whole number from 1 to 500."),
+    "input scale": (["--input-scale", "x"], "--input-scale: Input scale is x. Allowed: a number"),
+    "loss": (["--loss", "enrgy"], "--loss: Loss enrgy is not known. Did you mean energy?"),
+    "json folder": (["--json", "/no/such/f.json"], "--json: The folder /no/such does not exist"),
+    "device": (["--device", "cuda:99"], "--device: Device cuda:99 is not on this machine."),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FLOW)
+def test_bad_input_of_flow_is_told_by_option(name: str) -> None:
+    arguments, sentence = BAD_FLOW[name]
+    result = invoke("flow", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(list(filter(None, result.stderr.splitlines()))) == 1
+
+
+def test_help_of_flow_names_every_field_and_what_is_allowed() -> None:
+    said = " ".join(invoke("flow", "--help").stdout.split())
+    for name, field in FLOW_FIELDS.items():
+        option = {"losses": "--loss"}.get(name, "--" + name.replace("_", "-"))
+        assert option in said
+        assert field.allowed in said

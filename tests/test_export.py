@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 import threading
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,9 +14,13 @@ from explorer import sentences
 from explorer.experiment import Experiment
 from explorer.export import to_html, write_text
 from explorer.figures import figures
+from explorer.flow import sentences as flow_sentences
+from explorer.flow.result import Flow
+from explorer.flow.tables import tables as flow_tables
 from explorer.result import Result
 from explorer.tables import tables
 from tests.browser.chromium import find
+from tests.flow.flows import WAYS, linear
 from tests.results import good, head, inaccurate, real, result, scaled, timed
 
 # Files.
@@ -252,3 +257,17 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
 def test_the_title_names_the_function_and_its_size() -> None:
     described = Experiment().described
     assert f"<title>{described.title}, size n = 60, float64</title>" in to_html(good())
+
+
+def test_a_flow_has_its_page_with_sentences_pictures_and_tables() -> None:
+    flow = linear(0.5, ways=WAYS, names=("<b>",) * 6)
+    page = to_html(flow)
+    for words in (flow_sentences.summary(flow), flow_sentences.cause(flow),
+                  flow_sentences.ways(flow)):  # fmt: skip
+        assert escape(words) in page
+    for name, table in flow_tables(flow).items():
+        assert f"<summary>Table: {escape(table.title)}</summary>" in page
+        assert name == "ways" or f'id="figure-{name}"' in page
+    assert "<th scope=\"row\">1</th><td><b>" not in page
+    start = page.index('id="explorer-result">') + len('id="explorer-result">')
+    assert Flow.from_json(page[start : page.index("</script>", start)]) == flow

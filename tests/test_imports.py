@@ -120,7 +120,13 @@ def test_only_the_page_knows_widgets(module: str) -> None:
     assert not any(name.startswith("app") for name in reached(module) if module != "server")
 
 
-@pytest.mark.parametrize("module", ["figures", "tables", "sentences", "export"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("figures", "tables", "sentences", "export"),
+        *("flow.figures", "flow.tables", "flow.sentences"),
+    ],
+)
 def test_pictures_need_a_result_alone(module: str) -> None:
     # A description imports the exponential where f is built, as it does torch.
     computes = COMPUTES - {"exponential"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from explorer.app.state import Entry, State
+from explorer.app.state import Entries, Entry
 from explorer.fields import Field
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
@@ -43,7 +43,7 @@ class Row:
 class TextControl(Control):
     """A text box, which keeps what was typed."""
 
-    def __init__(self, state: State, guard: Guard, field: Field) -> None:
+    def __init__(self, state: Entries, guard: Guard, field: Field) -> None:
         unit = f" ({field.unit})" if field.unit else ""
         self.widget = widgets.Text(
             description=field.label + unit,
@@ -60,7 +60,7 @@ class TextControl(Control):
 class DropdownControl(Control):
     """A choice of one."""
 
-    def __init__(self, state: State, guard: Guard, field: Field) -> None:
+    def __init__(self, state: Entries, guard: Guard, field: Field) -> None:
         self._known: list[tuple[str, str]] = []
         self.widget = widgets.Dropdown(
             description=field.label, tooltip=field.help, style={"description_width": "initial"}
@@ -98,7 +98,7 @@ class DropdownControl(Control):
 class SwitchControl(Control):
     """A check box for what is on or off."""
 
-    def __init__(self, state: State, guard: Guard, field: Field) -> None:
+    def __init__(self, state: Entries, guard: Guard, field: Field) -> None:
         self.widget = widgets.Checkbox(description=field.label, tooltip=field.help, indent=False)
         self._showing = False
 
@@ -120,7 +120,7 @@ class SwitchControl(Control):
 class Several(Control):
     """A check box a choice, in the order in which they are offered."""
 
-    def __init__(self, state: State, guard: Guard, name: str, title: str) -> None:
+    def __init__(self, state: Entries, guard: Guard, name: str, title: str) -> None:
         self._state, self._guard, self._name = state, guard, name
         self._lines: dict[str, widgets.HBox] = {}
         self._boxes: dict[str, widgets.Checkbox] = {}

@@ -1,13 +1,10 @@
-"""The page: controls, a run under way, and what it showed. `page()` is all a notebook calls."""
+"""The page: two panels, one of them on show. `page()` is all a notebook calls."""
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 from collections.abc import Callable, Sequence
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 import ipywidgets as widgets
@@ -15,22 +12,25 @@ from IPython.display import Javascript, display
 
 from explorer import own
 from explorer.app.autorun import Pace
-from explorer.app.control import hint, problem
+from explorer.app.control import problem
 from explorer.app.controls import Controls
+from explorer.app.panel import Panel, asset
 from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
-from explorer.app.state import PAGE_DEFAULTS, State
-from explorer.units import seconds
+from explorer.app.state import FLOW_QUERY, State
+from explorer.experiment import Experiment, from_query
 from explorer.worker import Worker
 
-AUTO = 0.5  # seconds up to which a change runs by itself
-TOLD = 3  # names in a link that are no fields, told one by one
-LONGEST = PAGE_DEFAULTS["budget"]  # seconds up to which the first experiment does
+PANELS = {"Heads on f": "", "Gradient flow": "flow"}
+"""The panels by what the switch says, with the name that a link opens each by."""
 
 
 def page() -> None:
     """Shows the laboratory below the cell: in JupyterLab, or as a web page through Voila."""
-    _show(State(), _query())
+    worker = Worker()  # first of all: it imports torch while the page is built
+    built = Page(worker, _query())
+    _display(built.widget)
+    built.start()
 
 
 def lab(f: Callable[..., Any], gs: Sequence[Any] = (), x: Any = None) -> None:
@@ -46,188 +46,98 @@ def lab(f: Callable[..., Any], gs: Sequence[Any] = (), x: Any = None) -> None:
     Raises:
         TypeError, ValueError: what is wrong with an argument, and what is allowed.
     """
-    _show(State(own.register(f, x, gs).name), "")
-
-
-def _show(state: State, query: str) -> None:
-    worker = Worker()  # first of all: it imports torch while the page is built
-    built = Laboratory(state, Runner(worker), query)
-    # JupyterLab has no template of ours: the sliders get their names from the same script.
-    display(built.widget, Javascript(_asset("page.js")))  # type: ignore[no-untyped-call]
+    state = State(own.register(f, x, gs).name)
+    built = Laboratory(state, Runner(Worker()))
+    _display(built.widget)
     built.start()
 
 
-class Laboratory:
-    """The parts of the page and what goes between them; `widget` is the whole.
+def _display(widget: widgets.Widget) -> None:
+    # JupyterLab has no template of ours: the sliders get their names from the same script.
+    display(widget, Javascript(asset("page.js")))  # type: ignore[no-untyped-call]
+
+
+class Page:
+    """A switch between the panels, and the one on show below it. Each has a runner of its own, so
+    that its run goes on while another is on show; a panel is built when it is first opened.
 
     Args:
         query: the query string of the link that opened it, "" for none.
     """
 
-    def __init__(self, state: State, runner: Runner, query: str = "") -> None:
-        self.state = state
-        self.runner = runner
-        self._pace = Pace()
-        self._loading = True
+    def __init__(self, worker: Worker, query: str = "") -> None:
+        self._worker = worker
+        self._panels: dict[str, Panel] = {}
+        first = from_query(query).get("panel") == "flow"
+        self.switch = widgets.ToggleButtons(
+            options=list(PANELS.items()), value="flow" if first else "", style={"button_width": ""}
+        )
+        self.switch.add_class("explorer-switch")
         self._fault = widgets.HTML()
-        self._link_problems = state.load(query)
-        self.controls = Controls(state, self._guarded, runner.try_heads)
-        self.pictures = Pictures(self._guarded)
-        self.run = widgets.Button(description="Run", button_style="primary")
-        self.cancel = widgets.Button(description="Cancel", disabled=True)
-        self.reset = widgets.Button(description="Reset", tooltip="Everything as at the beginning")
-        self.progress = widgets.FloatProgress(min=0.0, max=1.0)
-        self._message = widgets.HTML()
-        self._hint = widgets.HTML()
-        self._link = widgets.HTML()
-        self.widget = self._layout()
-        self._connect()
+        self.widget = widgets.VBox()
+        self.widget.add_class("explorer")
+        self._open(self.switch.value, query)
+        self.switch.observe(self._switched, "value")
+
+    @property
+    def panel(self) -> Panel:
+        """The panel on show."""
+        return self._panels[self.switch.value]
 
     def start(self) -> None:
-        """Starts the work in the background, with the first experiment unless the link is wrong."""
-        self._loading = False
-        self.runner.start()
-        self._tell_link()
-        experiment = self.state.experiment
-        if experiment is None or self._link_problems:
-            self.pictures.announce("The link was not run: see what is marked, then press Run.")
-        elif self._pace.seconds(experiment) > LONGEST:
-            self.pictures.announce("The link was not run, since it takes long: press Run.")
-        else:
-            self.pictures.announce("The first experiment is on its way…")
-            self.runner.request(experiment)
-        if self._link_problems:
-            first, more = self._link_problems[:TOLD], len(self._link_problems) - TOLD
-            rest = f" And {more} more like it." if more > 0 else ""
-            self._show_fault(f"In the link: {' '.join(first)}{rest}")
+        """Starts the work of the panel on show in the background."""
+        self.panel.start()
 
-    def _layout(self) -> widgets.Widget:
-        buttons = widgets.HBox([self.run, self.cancel, self.reset])
-        buttons.add_class("explorer-buttons")
-        going = widgets.VBox([buttons, self._hint, self.progress, self._message, self._fault])
-        going.add_class("explorer-run")
-        left = widgets.VBox([going, self.controls.widget])
-        left.add_class("explorer-left")
-        body = widgets.Box([left, self.pictures.widget])
-        body.add_class("explorer-body")
-        style = widgets.HTML(f"<style>{_asset('style.css')}{_asset('../figures.css')}</style>")
-        whole = widgets.VBox([style, body, self._link])
-        whole.add_class("explorer")
-        return whole
+    def _open(self, name: str, query: str) -> None:
+        if name not in self._panels:
+            self._panels[name] = self._built(name, query)
+        # One at a time: plotly draws into what is hidden at no width, and the script that follows
+        # the state finds one.
+        self.widget.children = (self.switch, self._fault, self._panels[name].widget)
 
-    def _connect(self) -> None:
-        guarded = self._guarded
-        self.run.on_click(guarded(lambda button: self._request()))
-        self.cancel.on_click(guarded(lambda button: self.runner.cancel()))
-        self.reset.on_click(guarded(lambda button: self._reset()))
-        self.state.observe(guarded(lambda change: self._changed()), ["experiment", "problems"])
-        self.runner.observe(guarded(self._show_result), "result")
-        self.runner.observe(guarded(lambda change: self._show_status()), "status")
-        self.runner.observe(guarded(lambda change: self._show_message(change["new"])), "message")
-        self.runner.observe(guarded(self._show_fraction), "fraction")
-        self.runner.observe(guarded(self._show_devices), "devices")
-        self.runner.observe(guarded(lambda change: self.controls.heads.retry()), "linearized")
-        self.runner.observe(guarded(self._show_problems), "problems")
-        self._changed()
+    def _built(self, name: str, query: str) -> Panel:
+        runner = Runner(self._worker)
+        if name == "flow":
+            from explorer.app.flow import FlowPanel  # it must not delay the first page
 
-    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """A callback whose fault is shown: neither JupyterLab nor Voila would say a word."""
+            return FlowPanel(runner, query)
+        return Laboratory(State(), runner, query)
 
-        @functools.wraps(callback)
-        def guarded(*arguments: Any) -> None:
-            try:
-                callback(*arguments)
-            except Exception as error:
-                logging.getLogger(__name__).exception("a callback of the page failed")
-                self._show_fault(
-                    f"The page failed: {type(error).__name__}: {error}. Press Reset, or reload."
-                )
+    def _switched(self, change: Any) -> None:
+        name = change["new"]
+        fresh = name not in self._panels
+        try:
+            self._open(name, FLOW_QUERY if name == "flow" else "")
+            if fresh:
+                self.start()
+            self._fault.value = ""
+        except Exception as error:
+            logging.getLogger(__name__).exception("a panel could not be opened")
+            self._fault.value = problem(f"The page failed: {type(error).__name__}: {error}.")
 
-        return guarded
 
-    # What a person does.
+class Laboratory(Panel):
+    """The panel of the heads on f."""
 
-    def _request(self) -> None:
-        self._fault.value = ""
-        if self.state.experiment is not None:
-            self.runner.request(self.state.experiment)
+    state: State
+    controls: Controls
+    pictures: Pictures
 
-    def _reset(self) -> None:
-        self.runner.cancel()
-        self.state.reset()
-        self._request()
-
-    def _changed(self) -> None:
-        """Follows the state: the link, what Run may do, and a run by itself where it is quick."""
-        experiment = self.state.experiment
-        self.pictures.mark(experiment)
-        self.run.disabled = experiment is None
-        if experiment is None:
-            self._hint.value = hint("Put right what is marked below.")
-            return
-        expected = self._pace.seconds(experiment)
-        self._hint.value = hint(_expectation(expected))
-        if not self._loading:
-            self._tell_link()
-            if expected < AUTO:
-                self.runner.request(experiment)
-
-    def _tell_link(self) -> None:
-        """The state for the address bar, which the page's script keeps in step; a wrong one is
-        not told, so that a reload has what was entered last and was right."""
-        if self.state.experiment is None:
-            return
-        query = escape(self.state.query, quote=True)
-        self._link.value = f'<span class="explorer-state" data-query="{query}" hidden></span>'
-
-    # What the runner tells.
-
-    def _show_result(self, change: Any) -> None:
-        result = change["new"]
-        self.pictures.show(result)
-        self.pictures.mark(self.state.experiment)
-        if result.status == "done":
-            self._pace.learn(result)
-
-    def _show_status(self) -> None:
-        running = self.runner.status == "running"
-        self.cancel.disabled = not running
-        self.progress.bar_style = {"done": "success", "failed": "danger"}.get(
-            self.runner.status, ""
+    def build(self) -> None:
+        self._pace = Pace()
+        self.controls = Controls(self.state, self.guarded, self.runner.try_heads)
+        self.pictures = Pictures(self.guarded)
+        self.runner.observe(
+            self.guarded(lambda change: self.controls.heads.retry()), "linearized"
         )
-        if self.runner.status in ("failed", "cancelled") and self.runner.result is None:
-            self.pictures.announce("There is no result yet: see what is said beside the controls.")
+        self.runner.observe(self.guarded(self._learn), "result")
 
-    def _show_fraction(self, change: Any) -> None:
-        self.progress.value = change["new"]
+    def expected(self, experiment: Experiment) -> float:
+        return self._pace.seconds(experiment)
 
-    def _show_message(self, message: str) -> None:
-        self._message.value = (
-            f'<span class="explorer-message" role="status">{escape(message)}</span>'
-        )
-
-    def _show_devices(self, change: Any) -> None:
-        # The worker is up. Any sooner, loading plotly would hold the controls up.
-        self.pictures.prepare()
-        self.controls.set_devices(change["new"])
-        self.state.set_devices([device.name for device in change["new"]])
-
-    def _show_problems(self, change: Any) -> None:
-        """The worker's problems, beside the controls at fault until the next change."""
-        self.state.problems = {**self.state.problems, **change["new"]}
-
-    def _show_fault(self, message: str) -> None:
-        self._fault.value = problem(message)
-
-
-def _expectation(expected: float) -> str:
-    if expected < AUTO:
-        return "Changes run by themselves."
-    return f"Press Run: about {seconds(expected)}."
-
-
-def _asset(name: str) -> str:
-    return files("explorer.app").joinpath(name).read_text(encoding="utf-8")
+    def _learn(self, change: Any) -> None:
+        if change["new"].status == "done":
+            self._pace.learn(change["new"])
 
 
 def _query() -> str:

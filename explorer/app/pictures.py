@@ -31,17 +31,17 @@ class Pictures:
         self._plan = widgets.HTML()
         self._verdicts = widgets.HTML()
         self._notes = widgets.HTML()
-        self._cards = {name: _Card(name) for name in NAMES}
+        self._cards = {name: Card(name) for name in NAMES}
         self._result: Result | None = None
         self._of: Experiment | None = None
-        grid = _grid(self._cards.values())
-        self._jacobian = _grid(())
+        grid = grid_of(self._cards.values())
+        self._jacobian = grid_of(())
         self._jacobian_words = widgets.HTML()
         self._jacobian_part = widgets.VBox(
             [self._jacobian_words, self._jacobian], layout={"display": "none"}
         )
         self._jacobian_part.add_class("explorer-jacobian")
-        self._scaling = _grid(())
+        self._scaling = grid_of(())
         self._scaling_words = widgets.HTML()
         self.relative_to = widgets.Dropdown(
             description="Times of the scaling",
@@ -64,7 +64,7 @@ class Pictures:
 
     def announce(self, sentence: str) -> None:
         """Says in the place of the summary why there is no picture yet."""
-        self._summary.value = _status(sentence)
+        self._summary.value = status(sentence)
 
     def mark(self, experiment: Experiment | None) -> None:
         """Marks the pictures if they are of another experiment than this one."""
@@ -85,18 +85,18 @@ class Pictures:
         self._offer(result)
         self._result = result
         self._heading.value = _heading(result.experiment)
-        self._summary.value = _status(sentences.summary(result))
-        self._plan.value = _paragraph("explorer-plan", sentences.plan(result))
+        self._summary.value = status(sentences.summary(result))
+        self._plan.value = paragraph("explorer-plan", sentences.plan(result))
         self._verdicts.value = _verdicts(result)
-        self._notes.value = _list(sentences.notes(result))
+        self._notes.value = listed(sentences.notes(result))
         for name, table in tables(result).items():
             if name not in self._cards:
-                self._cards[name] = _Card(name)
+                self._cards[name] = Card(name)
             self._cards[name].tabulate(table)
-        self._jacobian_words.value = '<span class="explorer-caption">Jacobians</span>' + _list(
+        self._jacobian_words.value = '<span class="explorer-caption">Jacobians</span>' + listed(
             sentences.jacobian(result)
         )
-        self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + _list(
+        self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + listed(
             sentence for along in result.scaling for sentence in sentences.scaling(result, along)
         )
         self._redraw()
@@ -130,7 +130,7 @@ class Pictures:
         part.layout.display = None if cards else "none"
 
 
-class _Card:
+class Card:
     """A picture with its table behind it."""
 
     def __init__(self, name: str) -> None:
@@ -156,7 +156,7 @@ class _Card:
         self._table.value = f"<details><summary>Table: {title}</summary>{to_html(table)}</details>"
 
 
-def _grid(cards: Iterable[_Card]) -> widgets.Box:
+def grid_of(cards: Iterable[Card]) -> widgets.Box:
     grid = widgets.Box([card.widget for card in cards])
     grid.add_class("explorer-grid")
     return grid
@@ -172,7 +172,7 @@ def _heading(experiment: Experiment) -> str:
     return f'<p class="explorer-heading">{what}{since}</p>'
 
 
-def _status(sentence: str) -> str:
+def status(sentence: str) -> str:
     return f'<p class="explorer-summary" role="status" aria-live="polite">{escape(sentence)}</p>'
 
 
@@ -188,10 +188,10 @@ def _verdicts(result: Result) -> str:
     return f"<details><summary>Verdicts on the heads</summary>{every}</details>"
 
 
-def _paragraph(name: str, sentence: str) -> str:
+def paragraph(name: str, sentence: str) -> str:
     return f'<p class="{name}">{escape(sentence)}</p>' if sentence else ""
 
 
-def _list(notes: Iterable[str]) -> str:
+def listed(notes: Iterable[str]) -> str:
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return f'<ul class="explorer-notes">{items}</ul>' if items else ""

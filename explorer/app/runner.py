@@ -15,6 +15,7 @@ from traitlets import Dict, Enum, Float, HasTraits, Instance, Tuple, Unicode
 
 from explorer.events import Cancelled, Done, Linearized, Partial, Progress, Queued, Trial
 from explorer.experiment import Experiment
+from explorer.flow.experiment import FlowExperiment
 from explorer.result import Data
 from explorer.units import seconds
 from explorer.worker import Run, Worker
@@ -44,7 +45,7 @@ class Runner(HasTraits):
     def __init__(self, worker: Worker) -> None:
         super().__init__()
         self._worker = worker
-        self._next: Experiment | None = None
+        self._next: Experiment | FlowExperiment | None = None
         self._run: Run | None = None
         self._wake = threading.Condition()
 
@@ -52,7 +53,7 @@ class Runner(HasTraits):
         """Begins the background thread; it first asks for the devices, which starts the worker."""
         threading.Thread(target=self._loop, daemon=True).start()
 
-    def request(self, experiment: Experiment) -> None:
+    def request(self, experiment: Experiment | FlowExperiment) -> None:
         """Runs an experiment as soon as the one that goes is done; only the latest waits."""
         with self._wake:
             self._next = experiment

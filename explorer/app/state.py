@@ -6,9 +6,9 @@ Nothing else on the page holds state; the controls are views of this.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from urllib.parse import urlencode
 
-from traitlets import Dict, HasTraits, Instance
+from traitlets import Any, Dict, HasTraits
 
 from explorer.experiment import (
     DEFAULT_FUNCTION,
@@ -21,11 +21,16 @@ from explorer.experiment import (
     to_query,
     uninstalled,
 )
-from explorer.fields import FieldError
+from explorer.fields import Field, FieldError
+from explorer.flow import experiment as flow
+from explorer.flow.experiment import FlowExperiment
 from explorer.functions import FUNCTIONS
 
-PAGE_DEFAULTS: dict[str, Any] = {"budget": 60.0}
+PAGE_DEFAULTS: dict[str, float] = {"budget": 60.0}
 """Where the page begins otherwise than the table: someone waits in front of it."""
+
+FLOW_QUERY = "panel=flow"
+"""The link that opens the panel of the gradient flow."""
 
 Entry = str | tuple[str, ...]
 """A field as it was entered: text, or the names that are chosen."""
@@ -41,23 +46,88 @@ def defaults(function: str) -> dict[str, Entry]:
     return entries
 
 
-class State(HasTraits):
-    """`entries` holds what was entered, right or wrong, by field; `problems` a sentence for each
+class Entries(HasTraits):
+    """What a panel's controls are views of.
+
+    `entries` holds what was entered, right or wrong, by field; `problems` a sentence for each
     field at fault; `experiment` what the entries make, None while any is wrong."""
 
     entries = Dict()
     problems = Dict()
-    experiment = Instance(Experiment, allow_none=True)
+    experiment = Any(allow_none=True)
 
-    def __init__(self, function: str = DEFAULT_FUNCTION) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._devices: tuple[str, ...] = ()
-        self._first = function
         self.reset()
 
     def reset(self) -> None:
         """Everything as a fresh page has it."""
-        self._take(defaults(self._first))
+        self.take(self._fresh())
+
+    def set(self, name: str, entry: Entry) -> None:
+        """Takes one entry, right or wrong."""
+        if self.entries.get(name) != entry:
+            self.take({**self.entries, name: entry})
+
+    def set_devices(self, names: Sequence[str]) -> None:
+        """Tells which devices are there; until then any is taken to be."""
+        self._devices = tuple(names)
+        self.take(self.entries)
+
+    def load(self, query: str) -> list[str]:
+        """Takes the values of a link as if they had been entered, wrong ones as they are.
+
+        Returns a sentence for each name in the link that is no field; these are left out.
+        """
+        raise NotImplementedError
+
+    @property
+    def query(self) -> str:
+        """The query string of a link to this state; empty where it is a fresh page's or wrong."""
+        raise NotImplementedError
+
+    def take(self, entries: Mapping[str, Entry]) -> None:
+        """Takes all entries at once."""
+        _, problems = self._check(entries)
+        if self._devices and "device" not in problems:
+            problem = missing(str(entries["device"]), self._devices)
+            if problem:
+                problems["device"] = problem
+        experiment = None
+        if not problems:
+            try:
+                experiment = self._made(entries)
+            except InvalidExperiment as error:
+                problems = error.problems
+        with self.hold_trait_notifications():  # who observes one finds all three in step
+            self.entries = dict(entries)
+            self.problems = problems
+            self.experiment = experiment
+
+    def _fresh(self) -> dict[str, Entry]:
+        raise NotImplementedError
+
+    def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
+        raise NotImplementedError
+
+    def _made(self, entries: Mapping[str, Entry]) -> object:
+        raise NotImplementedError
+
+
+def entered(field: Field, text: str) -> Entry:
+    """The text of a link as an entry of that field."""
+    if field.kind != "choices":
+        return text
+    return tuple(field.split(text)) if text else ()
+
+
+class State(Entries):
+    """What the panel of the heads on f holds."""
+
+    def __init__(self, function: str = DEFAULT_FUNCTION) -> None:
+        self._first = function
+        super().__init__()
 
     def set(self, name: str, entry: Entry) -> None:
         """Takes one entry, right or wrong. Another function brings its own parameters along;
@@ -67,7 +137,7 @@ class State(HasTraits):
         entries = {**self.entries, name: entry}
         if name == "function" and entry in FUNCTIONS:
             entries = self._with_function(str(entry))
-        self._take(entries)
+        self.take(entries)
 
     def _with_function(self, function: str) -> dict[str, Entry]:
         """The entries with another function: what it does not allow, and what was as it came
@@ -86,16 +156,7 @@ class State(HasTraits):
         entries["function"] = function
         return entries
 
-    def set_devices(self, names: Sequence[str]) -> None:
-        """Tells which devices are there; until then any is taken to be."""
-        self._devices = tuple(names)
-        self._take(self.entries)
-
     def load(self, query: str) -> list[str]:
-        """Takes the values of a link as if they had been entered, wrong ones as they are.
-
-        Returns a sentence for each name in the link that is no field; these are left out.
-        """
         given = from_query(query)
         function = given.get("function", self._first)
         known = function if function in FUNCTIONS else self._first
@@ -104,36 +165,65 @@ class State(HasTraits):
         _, problems = check(given)
         for name, field in table(known).items():
             if name in given:
-                text = given[name]
-                many = field.kind == "choices"
-                entries[name] = (tuple(field.split(text)) if text else ()) if many else text
-        self._take(entries)
+                entries[name] = entered(field, given[name])
+        self.take(entries)
         return [problem for name, problem in problems.items() if name not in entries]
 
     @property
     def query(self) -> str:
-        """The query string of a link to this state; empty where it is a fresh page's or wrong."""
         if self.experiment is None or self.entries == defaults(self._first):
             return ""
         return to_query(self.experiment.values)
 
-    def _take(self, entries: Mapping[str, Entry]) -> None:
-        _, problems = check(entries)
-        device = entries["device"]
-        if self._devices and "device" not in problems:
-            problem = missing(str(device), self._devices)
-            if problem:
-                problems["device"] = problem
+    def _fresh(self) -> dict[str, Entry]:
+        return defaults(self._first)
+
+    def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
+        parsed, problems = check(entries)
         lacking = uninstalled(entries["paths"]) if "paths" not in problems else ""
         if lacking:
             problems["paths"] = lacking
-        experiment = None
-        if not problems:
-            try:
-                experiment = Experiment.from_values(entries)
-            except InvalidExperiment as error:
-                problems = error.problems
-        with self.hold_trait_notifications():  # who observes one finds all three in step
-            self.entries = dict(entries)
-            self.problems = problems
-            self.experiment = experiment
+        return parsed, problems
+
+    def _made(self, entries: Mapping[str, Entry]) -> Experiment:
+        return Experiment.from_values(entries)
+
+
+class FlowState(Entries):
+    """What the panel of the gradient flow holds."""
+
+    def load(self, query: str) -> list[str]:
+        given = {name: text for name, text in from_query(query).items() if name != "panel"}
+        _, problems = flow.check(given)
+        entries = self._fresh()
+        for name, field in flow.FIELDS.items():
+            if name in given:
+                entries[name] = entered(field, given[name])
+        self.take(entries)
+        return [problem for name, problem in problems.items() if name not in entries]
+
+    def enter(self, experiment: FlowExperiment) -> None:
+        """Takes what makes this experiment."""
+        self.take(_entries(experiment.values))
+
+    @property
+    def query(self) -> str:
+        """The same, with the panel that it opens; that alone for a fresh or a wrong state."""
+        if self.experiment is None or self.entries == self._fresh():
+            return FLOW_QUERY
+        values = self.experiment.values
+        texts = {name: field.text(values[name]) for name, field in flow.FIELDS.items()}
+        return f"{FLOW_QUERY}&{urlencode(texts, safe=',:')}"
+
+    def _fresh(self) -> dict[str, Entry]:
+        return _entries({name: field.default for name, field in flow.FIELDS.items()})
+
+    def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
+        return flow.check(entries)
+
+    def _made(self, entries: Mapping[str, Entry]) -> FlowExperiment:
+        return FlowExperiment.from_values(entries)
+
+
+def _entries(values: Mapping[str, object]) -> dict[str, Entry]:
+    return {name: entered(field, field.text(values[name])) for name, field in flow.FIELDS.items()}

@@ -16,7 +16,7 @@ from explorer.flow.result import Flow
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#A89B00")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
-_FAINT = 0.5
+_FAINT = 0.7
 _NAMED = 8  # steps up to which their names have room below the axis
 _BAND = "rgba(0,114,178,0.25)"
 
@@ -103,7 +103,7 @@ def _fan(flow: Flow, before: Flow | None) -> go.Figure:
             values += [value for kind in kinds for value in kind if value is not None]
     why = flow.without_fan if fan is None else "a line ends where rounding hides the value"
     figure = _curves(
-        "Singular values of the product ∂h_T/∂h_t",
+        "Singular values of ∂h_T/∂h_t",
         why,
         "dashed: the product of the step norms, which bounds the largest",
         *_gaps(values, logarithmic=True),
@@ -194,7 +194,8 @@ def _curves(
         named = [f"{t} {shortened(name)}" for t, name in enumerate(flow.names, 1)]
         places = list(range(first, len(flow.names) + 1))
         words = (["0 (x)"] if first == 0 else []) + [safe(each) for each in named]
-        figure.update_xaxes(tickvals=places, ticktext=words)
+        # Leaning to the left: plotly leaves out a name that would end beyond the picture.
+        figure.update_xaxes(tickvals=places, ticktext=words, tickangle=-45)
     figure.update_yaxes(title_text=axis, title_font={"size": 12})
     return figure
 
@@ -209,9 +210,14 @@ def _logarithmic(figure: go.Figure, values: Iterable[float]) -> float:
     bottom = zero if 0 in values else low - max(0.1, (high - low) / 20)
     top = high + max(0.1, (high - low) / 20)
     places, words = powers(10**low, 10 ** min(high, 308.0))
-    figure.update_yaxes(type="log", range=[bottom, top], nticks=6)
-    if len(places) > 2:
-        figure.update_yaxes(tickvals=places, ticktext=words)
+    if len(places) < 3:
+        places = [
+            digit * 10.0**exponent
+            for exponent in range(math.floor(bottom), math.ceil(top) + 1)
+            for digit in (1, 2, 5)
+        ]
+        words = [f"{place:g}" for place in places]
+    figure.update_yaxes(type="log", range=[bottom, top], tickvals=places, ticktext=words)
     return float(10**zero)
 
 

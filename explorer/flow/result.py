@@ -6,6 +6,7 @@ torch.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
@@ -92,6 +93,10 @@ class Flow(Data):
     def to_json(self) -> str:
         """Strict JSON, indented; `from_json` reads it back to an equal Flow, NaN aside."""
         return self.model_dump_json(by_alias=True, indent=2)
+
+    def _ipython_display_(self) -> None:
+        # By name, in a notebook alone: what computes a Flow, or prints it, needs no widgets.
+        import_module("explorer.app.display").show_flow(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Flow:

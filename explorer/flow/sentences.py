@@ -26,6 +26,9 @@ uniform within ±1/√n, whose matrix has a spectral radius near 1/√3 (the cir
 ReLU lets every other unit through."""
 
 
+_WIDE = 0.5  # of the median: an interquartile range from which a prediction says little
+
+
 # How much is left.
 
 
@@ -149,6 +152,8 @@ def cause(flow: Flow) -> str:
     said += f", and the Jacobian of all steps together has norm {amount(really)}"
     if really < allowed / KEPT:
         return f"{said}: what one step stretches most is not what the next one stretches."
+    if really < allowed / 2:
+        return f"{said}: within a factor of {amount(allowed / really)} of what the norms allow."
     return f"{said}: close to what the norms allow."
 
 
@@ -278,7 +283,7 @@ def _pays(flow: Flow, count: int) -> str:
     found, turn = flow.ways, ahead_from(flow)
     assert found is not None
     if turn is None:
-        return "The chain takes no less than the passes, so that reuse does not get ahead."
+        return "As timed here, the chain takes no less than the passes: reuse does not get ahead."
     each, further = (units.seconds(way.median / count) for way in (found.naive, found.chain))
     once = f"A further loss costs {each} naively and about {further} by the chain"
     where = f"from {turn} losses on" if turn > 1 else "for one loss already"
@@ -311,6 +316,15 @@ def notes(flow: Flow) -> list[str]:
         )
     if flow.ways is not None and len(flow.ways.naive.runs) == 1:
         found.append("Both ways were timed once: the spread is not known.")
+    elif flow.ways is not None:
+        times = {"naive": flow.ways.naive, "the Jacobians": flow.ways.jacobians,
+                 "the chain": flow.ways.chain}  # fmt: skip
+        wide = [name for name, each in times.items() if each.iqr > _WIDE * each.median]
+        if wide:
+            found.append(
+                f"The times of {units.listed(wide)} spread widely, as they do while something else "
+                "runs: from how many losses reuse is ahead is not to be trusted here."
+            )
     return found
 
 

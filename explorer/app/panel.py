@@ -1,0 +1,219 @@
+"""What the panels of the page share: the run bar, the link, and what goes between the parts."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from typing import Any, Protocol
+
+import ipywidgets as widgets
+
+from explorer.app.control import hint, problem
+from explorer.app.runner import Runner
+from explorer.app.state import PAGE_DEFAULTS, Entries
+from explorer.events import Device
+from explorer.units import seconds
+
+AUTO = 0.5  # seconds up to which a change runs by itself
+TOLD = 3  # names in a link that are no fields, told one by one
+LONGEST = PAGE_DEFAULTS["budget"]  # seconds up to which the first experiment does
+
+
+class Controlling(Protocol):
+    """The controls of a panel."""
+
+    widget: widgets.Widget
+
+    def set_devices(self, devices: tuple[Device, ...]) -> None: ...
+
+
+class Picturing(Protocol):
+    """The pictures of a panel."""
+
+    widget: widgets.Widget
+
+    def announce(self, sentence: str) -> None: ...
+    def mark(self, experiment: Any) -> None: ...
+    def prepare(self) -> None: ...
+    def show(self, result: Any) -> None: ...
+
+
+class Panel:
+    """A panel's controls and pictures, its buttons, and what goes between them and the run that is
+    under way; `widget` is the whole. `build` makes the controls and pictures of its kind, and
+    `expected` says how many seconds an experiment will take.
+
+    Args:
+        query: the query string of the link that opened it, "" for none.
+    """
+
+    controls: Controlling
+    pictures: Picturing
+
+    def __init__(self, state: Entries, runner: Runner, query: str = "") -> None:
+        self.state = state
+        self.runner = runner
+        self._loading = True
+        self._fault = widgets.HTML()
+        self._link_problems = state.load(query)
+        self.build()
+        self.run = widgets.Button(description="Run", button_style="primary")
+        self.cancel = widgets.Button(description="Cancel", disabled=True)
+        self.reset = widgets.Button(description="Reset", tooltip="Everything as at the beginning")
+        self.progress = widgets.FloatProgress(min=0.0, max=1.0)
+        self._message = widgets.HTML()
+        self._hint = widgets.HTML()
+        self._link = widgets.HTML()
+        self.widget = self._layout()
+        self._connect()
+
+    def start(self) -> None:
+        """Starts the work in the background, with the first experiment unless the link is wrong."""
+        self._loading = False
+        self.runner.start()
+        self._tell_link()
+        experiment = self.state.experiment
+        if experiment is None or self._link_problems:
+            self.pictures.announce("The link was not run: see what is marked, then press Run.")
+        elif self.expected(experiment) > LONGEST:
+            self.pictures.announce("The link was not run, since it takes long: press Run.")
+        else:
+            self.pictures.announce("The first experiment is on its way…")
+            self.runner.request(experiment)
+        if self._link_problems:
+            first, more = self._link_problems[:TOLD], len(self._link_problems) - TOLD
+            rest = f" And {more} more like it." if more > 0 else ""
+            self._show_fault(f"In the link: {' '.join(first)}{rest}")
+
+    def build(self) -> None:
+        raise NotImplementedError
+
+    def expected(self, experiment: Any) -> float:
+        raise NotImplementedError
+
+    def _layout(self) -> widgets.Widget:
+        buttons = widgets.HBox([self.run, self.cancel, self.reset])
+        buttons.add_class("explorer-buttons")
+        going = widgets.VBox([buttons, self._hint, self.progress, self._message, self._fault])
+        going.add_class("explorer-run")
+        left = widgets.VBox([going, self.controls.widget])
+        left.add_class("explorer-left")
+        body = widgets.Box([left, self.pictures.widget])
+        body.add_class("explorer-body")
+        style = widgets.HTML(f"<style>{asset('style.css')}{asset('../figures.css')}</style>")
+        whole = widgets.VBox([style, body, self._link])
+        whole.add_class("explorer")
+        return whole
+
+    def _connect(self) -> None:
+        guarded = self.guarded
+        self.run.on_click(guarded(lambda button: self._request()))
+        self.cancel.on_click(guarded(lambda button: self.runner.cancel()))
+        self.reset.on_click(guarded(lambda button: self._reset()))
+        self.state.observe(guarded(lambda change: self._changed()), ["experiment", "problems"])
+        self.runner.observe(guarded(self._show_result), "result")
+        self.runner.observe(guarded(lambda change: self._show_status()), "status")
+        self.runner.observe(guarded(lambda change: self._show_message(change["new"])), "message")
+        self.runner.observe(guarded(self._show_fraction), "fraction")
+        self.runner.observe(guarded(self._show_devices), "devices")
+        self.runner.observe(guarded(self._show_problems), "problems")
+        self._changed()
+
+    def guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """A callback whose fault is shown: neither JupyterLab nor Voila would say a word."""
+
+        @functools.wraps(callback)
+        def guarded(*arguments: Any) -> None:
+            try:
+                callback(*arguments)
+            except Exception as error:
+                logging.getLogger(__name__).exception("a callback of the page failed")
+                self._show_fault(
+                    f"The page failed: {type(error).__name__}: {error}. Press Reset, or reload."
+                )
+
+        return guarded
+
+    # What a person does.
+
+    def _request(self) -> None:
+        self._fault.value = ""
+        if self.state.experiment is not None:
+            self.runner.request(self.state.experiment)
+
+    def _reset(self) -> None:
+        self.runner.cancel()
+        self.state.reset()
+        self._request()
+
+    def _changed(self) -> None:
+        """Follows the state: the link, what Run may do, and a run by itself where it is quick."""
+        experiment = self.state.experiment
+        self.pictures.mark(experiment)
+        self.run.disabled = experiment is None
+        if experiment is None:
+            self._hint.value = hint("Put right what is marked below.")
+            return
+        expected = self.expected(experiment)
+        self._hint.value = hint(_expectation(expected))
+        if not self._loading:
+            self._tell_link()
+            if expected < AUTO:
+                self.runner.request(experiment)
+
+    def _tell_link(self) -> None:
+        """The state for the address bar, which the page's script keeps in step; a wrong one is
+        not told, so that a reload has what was entered last and was right."""
+        if self.state.experiment is None:
+            return
+        query = escape(self.state.query, quote=True)
+        self._link.value = f'<span class="explorer-state" data-query="{query}" hidden></span>'
+
+    # What the runner tells.
+
+    def _show_result(self, change: Any) -> None:
+        self.pictures.show(change["new"])
+        self.pictures.mark(self.state.experiment)
+
+    def _show_status(self) -> None:
+        running = self.runner.status == "running"
+        self.cancel.disabled = not running
+        self.progress.bar_style = {"done": "success", "failed": "danger"}.get(
+            self.runner.status, ""
+        )
+        if self.runner.status in ("failed", "cancelled") and self.runner.result is None:
+            self.pictures.announce("There is no result yet: see what is said beside the controls.")
+
+    def _show_fraction(self, change: Any) -> None:
+        self.progress.value = change["new"]
+
+    def _show_message(self, message: str) -> None:
+        self._message.value = (
+            f'<span class="explorer-message" role="status">{escape(message)}</span>'
+        )
+
+    def _show_devices(self, change: Any) -> None:
+        # The worker is up. Any sooner, loading plotly would hold the controls up.
+        self.pictures.prepare()
+        self.controls.set_devices(change["new"])
+        self.state.set_devices([device.name for device in change["new"]])
+
+    def _show_problems(self, change: Any) -> None:
+        """The worker's problems, beside the controls at fault until the next change."""
+        self.state.problems = {**self.state.problems, **change["new"]}
+
+    def _show_fault(self, message: str) -> None:
+        self._fault.value = problem(message)
+
+
+def _expectation(expected: float) -> str:
+    if expected < AUTO:
+        return "Changes run by themselves."
+    return f"Press Run: about {seconds(expected)}."
+
+
+def asset(name: str) -> str:
+    return files("explorer.app").joinpath(name).read_text(encoding="utf-8")
