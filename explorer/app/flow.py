@@ -47,8 +47,8 @@ class FlowPanel(Panel):
         super().__init__(FlowState(), runner, query)
 
     def build(self) -> None:
-        self.controls: FlowControls = FlowControls(self.state, self.guarded)
-        self.pictures: FlowPictures = FlowPictures(self.guarded, self._remedy, self._before)
+        self.controls: FlowControls = FlowControls(self.state, self._guarded)
+        self.pictures: FlowPictures = FlowPictures(self._guarded, self._remedy, self._before)
 
     def expected(self, experiment: FlowExperiment) -> float:
         width = parts(experiment.cell) * experiment.size

@@ -125,12 +125,12 @@ class Laboratory(Panel):
 
     def build(self) -> None:
         self._pace = Pace()
-        self.controls = Controls(self.state, self.guarded, self.runner.try_heads)
-        self.pictures = Pictures(self.guarded)
+        self.controls = Controls(self.state, self._guarded, self.runner.try_heads)
+        self.pictures = Pictures(self._guarded)
         self.runner.observe(
-            self.guarded(lambda change: self.controls.heads.retry()), "linearized"
+            self._guarded(lambda change: self.controls.heads.retry()), "linearized"
         )
-        self.runner.observe(self.guarded(self._learn), "result")
+        self.runner.observe(self._guarded(self._learn), "result")
 
     def expected(self, experiment: Experiment) -> float:
         return self._pace.seconds(experiment)

@@ -109,7 +109,7 @@ class Panel:
         return whole
 
     def _connect(self) -> None:
-        guarded = self.guarded
+        guarded = self._guarded
         self.run.on_click(guarded(lambda button: self._request()))
         self.cancel.on_click(guarded(lambda button: self.runner.cancel()))
         self.reset.on_click(guarded(lambda button: self._reset()))
@@ -122,7 +122,7 @@ class Panel:
         self.runner.observe(guarded(self._show_problems), "problems")
         self._changed()
 
-    def guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
         """A callback whose fault is shown: neither JupyterLab nor Voila would say a word."""
 
         @functools.wraps(callback)

@@ -34,8 +34,8 @@ def started() -> Iterator[FlowPanel]:
 
 
 def button(panel: FlowPanel, description: str) -> widgets.Button:
-    return next(each for each in everything(panel.widget)
-                if isinstance(each, widgets.Button) and each.description == description)  # fmt: skip
+    buttons = (each for each in everything(panel.widget) if isinstance(each, widgets.Button))
+    return next(each for each in buttons if each.description == description)
 
 
 def ended(panel: FlowPanel, name: str, value: object) -> bool:
