@@ -181,6 +181,11 @@ def _difference(value: float | None) -> str:
     return NONE if value is None else "exactly 0" if value == 0 else units.number(value)
 
 
+def _estimate(error: float) -> str:
+    """The estimate of an error; that of a dense decomposition is 0, which still rounds."""
+    return "rounding" if error == 0 else units.number(error)
+
+
 def _norms(result: Result) -> Table:
     found = result.jacobian
     f = NONE if found.spectral_norm is None else units.number(found.spectral_norm)
@@ -234,7 +239,7 @@ def _sizes(result: Result) -> Table:
         (
             *map(str, (each.size, each.inputs, each.outputs)),
             units.number(each.spectral_norm, 9),
-            _difference(each.error),
+            _estimate(each.error),
             *(units.number(each.heads[h], 9) if h in each.heads else NONE for h in heads),
         )
         for each in found
@@ -251,7 +256,7 @@ def _curvature(result: Result) -> Table:
         (
             name,
             *(units.number(value, 9) for value in (each.smallest, each.largest)),
-            _difference(each.error),
+            _estimate(each.error),
             str(each.products),
         )
         for name, each in result.jacobian.curvature.items()

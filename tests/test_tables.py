@@ -136,11 +136,11 @@ def test_what_else_there_is_of_the_jacobians() -> None:
     assert found["direction"].title.endswith("the first 2 entries of 40")
     assert found["sizes"].columns[-2:] == ("‖dz/dx‖ of square", "‖dz/dx‖ of sin")
     assert found["sizes"].rows == (
-        ("2", "2", "3", "1.25", "exactly 0", "2.5", "–"),
+        ("2", "2", "3", "1.25", "rounding", "2.5", "–"),
         ("60", "40", "3", "4", "1e-07", "8", "0.5"),
     )
     assert found["curvature"].rows == (
-        ("square", "-2", "300", "1e-06", "8"), ("sin", "0.25", "0.25", "exactly 0", "1"),
+        ("square", "-2", "300", "1e-06", "8"), ("sin", "0.25", "0.25", "rounding", "1"),
     )  # fmt: skip
 
 

@@ -22,7 +22,14 @@ from explorer.engine.spectrum import (
     unconverged,
 )
 from explorer.engine.structure import Inputs, Layout
-from explorer.engine.trunk import Counter, Graph, SlowFunction, dual_level, heeding_no_grad
+from explorer.engine.trunk import (
+    Counter,
+    Graph,
+    SlowFunction,
+    dual_level,
+    heeding_no_grad,
+    without_autocast,
+)
 
 
 def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
@@ -78,9 +85,8 @@ def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
             z = scalar(inputs.call(f, duals), "`f`")
         if not z.requires_grad:
             raise ValueError("`f` gives a number that does not depend on `x`.")
-        first = torch.autograd.grad(
-            z, duals, create_graph=True, allow_unused=True, materialize_grads=True
-        )
+        # No create_graph: for that a once_differentiable backward drops the tangents.
+        first = torch.autograd.grad(z, duals, allow_unused=True, materialize_grads=True)
         tangents = [unpack_dual(each)[1] for each in first]
         return inputs.build(
             [
@@ -158,9 +164,12 @@ class _Hessian:
         self._own = cut(self._inputs.tensors, False)
         counter = Counter()
         function = SlowFunction(f, self._inputs, counter)
-        z = scalar(function(self._own).tensors[0], "`f`")
+        y = function(self._own)
+        z = scalar(y.build(y.tensors), "`f`")
         graph = Graph([z], self._own, counter, create_graph=True)
         self._first = graph.back(torch.ones(1, dtype=z.dtype, device=z.device), keep=True)
+        varying = [each for each in self._first if each.requires_grad]
+        self._once = bool(varying) and Graph(varying, self._own, counter).once_differentiable
         self._layout = Layout(self._own)
         self.size, self.dtype = self._layout.size, self._layout.dtype
         self.device = z.device
@@ -180,15 +189,18 @@ class _Hessian:
             structure = self._inputs.build(parts)
             found = hvp(self._f, self._x, structure)
             return self._layout.rows([Inputs.of(found, "H·v").tensors])[0]
+        if self._once:
+            raise NoSecondDerivative("a function in f is marked as once_differentiable")
         pairs = [(one, part) for one, part in zip(self._first, parts, strict=True)
                  if one.requires_grad]  # fmt: skip
         if not pairs:  # the gradient is constant, or its derivative is not known
             raise NoSecondDerivative("it does not depend on x")
         gradients, vectors = zip(*pairs, strict=True)
         try:
-            found = torch.autograd.grad(
-                gradients, self._own, vectors, retain_graph=True, allow_unused=True
-            )
+            with without_autocast(self.device.type):
+                found = torch.autograd.grad(
+                    gradients, self._own, vectors, retain_graph=True, allow_unused=True
+                )
         except RuntimeError as error:  # NotImplementedError is one
             raise NoSecondDerivative(first_line(error)) from error
         return self._layout.rows([found])[0]

@@ -7,9 +7,9 @@ tridiagonalisation is the same for a symmetric operator. Every new vector is ort
 against all before it, twice; without that, rounding finds the same value again and again.
 
 (Golub and Kahan, SIAM Journal on Numerical Analysis 2 (1965); Golub and Van Loan, Matrix
-Computations, 10.1 and 10.4. The error of a value whose vector has the residual ρ is at most ρ, and
-about ρ²/gap with the gap to the nearest other value: Parlett, The Symmetric Eigenvalue Problem,
-11.7.)
+Computations, 10.1 and 10.4. Within the residual ρ of its vector there is a value: Parlett, The
+Symmetric Eigenvalue Problem, 4.5. The sharper ρ²/gap needs the gap to the nearest other value, and
+two close ones are seen as one, far from others, until ρ is less than what is between them.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch import Tensor
 _MOST = 300  # pairs of products after which an iteration ends with what it has
 _ROOM = 1_000_000_000  # bytes of basis vectors with which it does
 _ROUGH = 1e-2  # relative error at which a value counts as less than one so much larger
-_LOOK = 32  # pairs up to which each is looked at; up to twice as many every second, and so on
+_LOOK = 40  # pairs up to which each is looked at; up to twice as many every second, and so on
 
 
 class Vectors(Protocol):
@@ -139,10 +139,10 @@ def singular(
     right = Basis(operator.columns, operator, [each.v for each in known])
     left = Basis(operator.rows, operator, [each.u for each in known])
     limit = sorted(each.value for each in known)[-k] if len(known) >= k else 0.0
-    smaller = min(operator.rows, operator.columns) - len(known)
-    if smaller == 0:
+    if len(known) >= min(operator.rows, operator.columns):
         return Found([])
-    most = min(smaller, _most(operator, operator.rows + operator.columns))
+    every = operator.columns - len(known)  # of fewer rows, one pair more than there are tells all
+    most = min(every, _most(operator, operator.rows + operator.columns))
     # Another start each time: what is known lies in the span of the last.
     v = _unit(right.apart(random(operator.columns, operator, seed=len(known))))[0]
     diagonal: list[float] = []
@@ -168,19 +168,22 @@ def singular(
         diagonal.append(along)
         above.append(beyond)
         pairs, top = len(diagonal), max(top, along)
-        whole = pairs == smaller or min(along, beyond) <= 10 * _eps(operator) * top
+        nothing = 10 * _eps(operator) * top
+        whole = pairs == every or min(along, beyond) <= nothing
         end = whole or pairs >= most or not proceed()
         if not (end or pairs % (1 + pairs // _LOOK) == 0):
             continue
         lefts, values, rights = _decomposed(diagonal, above)
         # The vector (u, v)/√2 of the symmetric operator that maps (u, v) to (J·v, Jᵀ·u) has the
         # residual (0, β·last)/√2.
-        errors = _errors(values, 0.0 if whole else above[-1] * lefts[-1].abs() / math.sqrt(2))
+        errors = (0.0 if whole else above[-1]) * lefts[-1].abs() / math.sqrt(2)
         near = errors <= max(rtol, 10 * _eps(operator)) * values + operator.rounding / scale
         beneath = (errors <= _ROUGH * values) & (values * (1 + _ROUGH) < limit / scale)
         good = whole or (pairs >= k and bool((near | beneath)[:k].all()))
         if end or good:
-            vs, us = right.combined(rights[:, :k]), left.combined(lefts[:, :k])
+            # The u of a zero is rounding, and would hide what lies along it from a later start.
+            some = min(k, int((values > nothing).sum()))
+            vs, us = right.combined(rights[:, :some]), left.combined(lefts[:, :some])
             found = zip((scale * values).tolist(), (scale * errors).tolist(), vs, us, strict=False)
             return Found([Triple(*each) for each in found], converged=good)
 
@@ -217,7 +220,7 @@ def extremes(operator: Symmetric, rtol: float, proceed: Callable[[], bool]) -> E
         if not (end or count % (1 + count // _LOOK) == 0):
             continue
         values, vectors = torch.linalg.eigh(_tridiagonal(diagonal, beside))
-        errors = _errors(values, 0.0 if whole else beside[-1] * vectors[-1].abs())[[0, -1]]
+        errors = ((0.0 if whole else beside[-1]) * vectors[-1].abs())[[0, -1]]
         allowed = max(rtol, 10 * _eps(operator)) * values.abs().max()
         good = whole or (count > 1 and bool((errors <= allowed).all()))
         if end or good:
@@ -259,16 +262,3 @@ def _decomposed(diagonal: list[float], above: list[float]) -> tuple[Tensor, Tens
 def _tridiagonal(diagonal: list[float], beside: list[float]) -> Tensor:
     rest = torch.diag(torch.tensor(beside[:-1], dtype=torch.float64), 1)
     return torch.diag(torch.tensor(diagonal, dtype=torch.float64)) + rest + rest.mT
-
-
-def _errors(values: Tensor, residuals: Tensor | float) -> Tensor:
-    """The estimates of the errors of values in their order, with the gaps to their neighbours."""
-    if isinstance(residuals, float):
-        return torch.full_like(values, residuals)
-    gaps = torch.full_like(values, math.inf)
-    steps = values.diff().abs()
-    gaps[1:] = steps
-    gaps[:-1] = torch.minimum(gaps[:-1], steps)
-    if len(values) == 1:
-        gaps = residuals  # nothing is known of any other
-    return torch.minimum(residuals, residuals**2 / gaps)

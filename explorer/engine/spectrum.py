@@ -24,7 +24,7 @@ from explorer.engine import krylov
 from explorer.engine.krylov import Triple
 from explorer.engine.paths import cut
 from explorer.engine.structure import Inputs, Layout
-from explorer.engine.trunk import Counter, Graph, SlowFunction, warn
+from explorer.engine.trunk import Counter, Graph, SlowFunction, warn, without_autocast
 from explorer.fields import shown
 
 T = TypeVar("T")
@@ -32,7 +32,10 @@ T = TypeVar("T")
 SMALL = 64
 """The smaller of m and n up to which J is formed, in as many products, and decomposed."""
 
+_TO_FORM = 3  # products for each of k values that the iteration takes at the least, or about it
+
 _ROUNDINGS = 10  # of a product with each of two functions, as far as their difference is resolved
+
 
 @dataclass(frozen=True)
 class SpectralNorm:
@@ -40,8 +43,8 @@ class SpectralNorm:
 
     Attributes:
         value: NaN where a product with J is not finite.
-        error: the estimate of its error: residual² over the gap to the next singular value, or
-            the residual where that is less. 0 where J was formed, which only rounds.
+        error: the estimate of its error: the residual, within which there is a singular value.
+            0 where J was formed, which only rounds.
         products: the products J·v and Jᵀ·u that were taken, each counted one.
         direction: the x that J stretches most, of norm 1, in x's structure; None where J is zero
             or not finite.
@@ -117,7 +120,8 @@ def singular_values(
 ) -> SingularValues:
     """The k largest singular values of dy/dx, repeated ones as often as they are there.
 
-    Arguments, errors and warnings are those of `spectral_norm`; f is run once.
+    Arguments, errors and warnings are those of `spectral_norm`; f is run once. Those that were
+    not reached within 300 pairs of products are NaN.
 
     Raises:
         ValueError: k is not a whole number from 1 to the smaller of the sizes of y and x.
@@ -128,12 +132,12 @@ def singular_values(
         smaller = min(operator.rows, operator.columns)
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= smaller:
             raise ValueError(f"`k` is {shown(k)}. Allowed: a whole number from 1 to {smaller}.")
-        if smaller <= SMALL:
+        if smaller <= max(SMALL, _TO_FORM * k):
             every, _ = decomposed(tried(operator, operator.matrix))
             values = tuple(every[:k].tolist())
             return SingularValues(values, (0.0,) * k, operator.products, operator.notes)
         triples, notes = _leading(operator, k, rtol)
-        missing = math.nan if triples is None else 0.0
+        missing = math.nan if triples is None or notes else 0.0
         found = triples or []
         rest = k - len(found)
         return SingularValues(
@@ -148,19 +152,21 @@ def decomposed(matrix: Tensor) -> tuple[Tensor, Tensor | None]:
     """(all singular values of an m×n matrix from the largest, the unit vector `(n,)` that it
     stretches most; None for a matrix that is zero or not finite, whose values are then NaN).
 
-    Scaled, so that nothing overflows or underflows on the way.
+    Scaled, so that nothing overflows or underflows on the way; the values are float64 on the CPU,
+    as a norm may be larger than all that a float32 entry can be.
     """
     matrix = matrix.detach()
     largest = matrix.abs().max().item() if matrix.numel() else 0.0
     if not 0 < largest < math.inf:
         value = 0.0 if largest == 0 else math.nan
-        return matrix.new_full((min(matrix.shape),), value), None
+        return torch.full((min(matrix.shape),), value, dtype=torch.float64), None
     scaled = matrix / largest
     if min(matrix.shape) == 1:  # one row or column: its 2-norm, with no decomposition
         norm = torch.linalg.vector_norm(scaled)
-        return largest * norm[None], (scaled[0] / norm if len(matrix) == 1 else norm.new_ones(1))
+        v = scaled[0] / norm if len(matrix) == 1 else norm.new_ones(1)
+        return largest * norm[None].cpu().double(), v
     _, values, rights = torch.linalg.svd(scaled, full_matrices=False)
-    return largest * values, rights[0]
+    return largest * values.cpu().double(), rights[0]
 
 
 class Derivative:
@@ -179,6 +185,8 @@ class Derivative:
         self.dtype = torch.promote_types(self._x.dtype, self._y.dtype)
         self.device = self._y.device
         self.rounding = 0.0
+        tensors = (*self._own, *y.tensors)
+        self._eps = max(torch.finfo(each.dtype).eps for each in tensors)
         self.products = 0
         self._notes: list[str] = []
         self._name = name
@@ -212,9 +220,14 @@ class Derivative:
         """Holds uᵀ·(J·v) against (Jᵀ·u)ᵀ·v, once: a backward of a person's own may detach what J·v
         is taken from."""
         self._checked, self._unchecked = True, None
+        largest = torch.maximum(forward.abs().amax(), back.abs().amax())
+        if not largest:
+            return
+        forward, back = forward / largest, back / largest  # no square over- or underflows
         one, other = u @ forward, back @ v
-        size = torch.linalg.vector_norm(forward) * torch.linalg.vector_norm(u)
-        if bool((one - other).abs() <= torch.finfo(self.dtype).eps ** 0.5 * size):
+        norm = torch.linalg.vector_norm
+        size = norm(forward) * norm(u) + norm(back) * norm(v)
+        if bool((one - other).abs() <= self._eps**0.5 * size):
             return
         if not bool(one.isfinite() & other.isfinite()):
             return
@@ -222,7 +235,7 @@ class Derivative:
             raise NoSecondDerivative("it gives another J·v than Jᵀ·u")
         self._notes.append(
             f"Backward and forward mode of {self._name} do not agree, so that no value here can be "
-            "trusted: a derivative of one's own in it may be wrong."
+            "trusted: a derivative of one's own in it may be wrong, or it rounds to few digits."
         )
 
     def _through_backward(self, v: Tensor) -> Tensor:
@@ -251,7 +264,8 @@ class Derivative:
         if not pairs:
             raise RuntimeError("it does not depend on the cotangent")
         products, parts = zip(*pairs, strict=True)
-        (product,) = torch.autograd.grad(products, u, parts, retain_graph=True)
+        with without_autocast(self.device.type):
+            (product,) = torch.autograd.grad(products, u, parts, retain_graph=True)
         return product.to(self.dtype)
 
     def go_forward(self, why: str) -> None:
@@ -280,12 +294,10 @@ class Derivative:
         unit = torch.eye(min(self.rows, self.columns), dtype=self.dtype, device=self.device)
         if by_rows:
             return torch.stack([self.transposed_times(each) for each in unit])
-        columns = []
-        for each in unit:
-            columns.append(self.times(each))
-            if not self._checked:
-                self.transposed_times(columns[0])
-        return torch.stack(columns, dim=1)
+        whole = self.times(krylov.random(self.columns, self))
+        if not self._checked:  # by all columns: a single one may be zero
+            self.transposed_times(whole / whole.abs().amax())
+        return torch.stack([self.times(each) for each in unit], dim=1)
 
     def direction(self, v: Tensor) -> Any:
         """A vector `(n,)` in x's structure."""

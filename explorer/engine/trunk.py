@@ -465,6 +465,12 @@ class Graph:
         return any(node.name().startswith("CompiledFunction") for node in self._nodes)
 
     @property
+    def once_differentiable(self) -> bool:
+        """Whether a part is a gradient that is not to be differentiated: torch says so only to who
+        goes through it, and by some inputs alone it goes around it, as if there were nothing."""
+        return any(node.name() == "torch::autograd::Error" for node in self._nodes)
+
+    @property
     def connected(self) -> bool:
         """Whether any tensor of x leads to y."""
         return any(get_gradient_edge(each).node in self._nodes for each in self.inputs)

@@ -1,5 +1,6 @@
-"""Gradients that are differentiated again, and the product of a Hessian with a vector."""
+"""Gradients that are differentiated again, and Hessians: products with them, and eigenvalues."""
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from explorer.engine.gradients import gradients
-from explorer.engine.hessian import hvp
+from explorer.engine.hessian import hessian_eigenvalues, hvp
 from explorer.engine.plan import PATHS, PEER
 from tests.passes import counting
 
@@ -376,3 +377,196 @@ def test_wrong_argument_of_hvp_is_named(wrong: str) -> None:
 def test_hvp_without_forward_mode_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="jvp"):
         hvp(without_forward_mode, torch.ones(2), torch.ones(2))
+
+
+def eigenvalues(f: Callable[..., Tensor], x: Tensor) -> Tensor:
+    return torch.linalg.eigvalsh(torch.autograd.functional.hessian(f, x))
+
+
+def quadratic(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda x: x @ matrix @ x / 2
+
+
+def require_extremes(found: Any, smallest: float, largest: float, rel: float = 1e-6) -> None:
+    norm = max(abs(smallest), abs(largest))
+    assert found.smallest == pytest.approx(smallest, rel=0, abs=rel * norm)
+    assert found.largest == pytest.approx(largest, rel=0, abs=rel * norm)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    size=st.integers(1, 60),
+    seed=st.integers(0, 1000),
+    power=st.sampled_from([-200, -10, 0, 10, 200]),
+    shift=st.floats(-10, 10),
+)
+def test_eigenvalues_of_a_quadratic_form(size: int, seed: int, power: int, shift: float) -> None:
+    matrix = vector(size, size, seed=seed)
+    matrix = matrix + matrix.mT + shift * torch.eye(size, dtype=DOUBLE)
+    exact = torch.linalg.eigvalsh(matrix)
+    scale = 10.0**power
+    found = hessian_eigenvalues(lambda x: quadratic(matrix)(x) * scale, vector(size))
+    require_extremes(found, exact[0].item() * scale, exact[-1].item() * scale)
+    assert found.notes == () and 1 <= found.products <= size
+
+
+def test_the_smallest_where_it_is_the_larger_in_size() -> None:
+    diagonal = torch.cat([vector(99).abs().clamp(max=2), -torch.full((1,), 9.0, dtype=DOUBLE)])
+    found = hessian_eigenvalues(quadratic(torch.diag(diagonal)), vector(100))
+    require_extremes(found, -9, diagonal.max().item())
+
+
+def test_eigenvalues_of_a_cubic_and_of_rosenbrock() -> None:
+    x = vector(5)
+    found = hessian_eigenvalues(lambda x: (x**3).sum(), x)
+    require_extremes(found, 6 * x.min().item(), 6 * x.max().item())
+
+    def rosenbrock(x: Tensor) -> Tensor:
+        return 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
+
+    found = hessian_eigenvalues(rosenbrock, torch.ones(2, dtype=DOUBLE))
+    middle = math.sqrt(501**2 - 400)  # of ((802, −400), (−400, 200))
+    assert found.largest == pytest.approx(501 + middle, rel=1e-12)
+    assert found.smallest == pytest.approx(501 - middle, rel=1e-9)
+
+
+def test_f_runs_once_for_all_products() -> None:
+    f, count = counting(lambda x: x)
+    x = vector(40)
+    found = hessian_eigenvalues(lambda x: f(x).sum(), x)
+    require_extremes(found, -x.sin().max().item(), -x.sin().min().item())
+    assert (count.forward, count.forward_mode) == (1, 0) and found.products > 2
+    assert found.error <= 1e-6
+
+
+@pytest.mark.parametrize("linear", [torch.sum, lambda x: 3 * x[0] - x[1]])
+def test_eigenvalues_of_a_linear_function_are_zero(linear: Callable[[Tensor], Tensor]) -> None:
+    found = hessian_eigenvalues(linear, vector(3))
+    assert (found.smallest, found.largest, found.error) == (0, 0, 0)
+
+
+def test_eigenvalues_of_networks() -> None:
+    torch.manual_seed(0)
+    for layer in (torch.nn.ReLU, torch.nn.Tanh):
+        network = torch.nn.Sequential(
+            torch.nn.Linear(6, 20), layer(), torch.nn.Linear(20, 1)
+        ).to(DOUBLE)  # fmt: skip
+        for f in (lambda x: network(x).sum(), lambda x: network(x).square().sum()):  # noqa: B023
+            exact = eigenvalues(f, vector(6))
+            require_extremes(
+                hessian_eigenvalues(f, vector(6)), exact[0].item(), exact[-1].item()
+            )  # fmt: skip
+
+
+def test_eigenvalues_by_the_parameters_of_a_module() -> None:
+    torch.manual_seed(0)
+    module, batch = torch.nn.Linear(3, 1).to(DOUBLE), vector(10, 3)
+    found = hessian_eigenvalues(lambda module: module(batch).square().sum(), module)
+    wide = torch.cat([batch, batch.new_ones(10, 1)], 1)
+    exact = torch.linalg.eigvalsh(2 * wide.mT @ wide)
+    require_extremes(found, exact[0].item(), exact[-1].item())
+    assert all(each.grad is None for each in module.parameters())
+
+
+def test_eigenvalues_by_a_structure_of_two_dtypes() -> None:
+    x = {"a": vector(2), "b": [vector(3, dtype=torch.float32)], "unused": vector(2)}
+    found = hessian_eigenvalues(lambda x: 2 * (x["a"] ** 2).sum() - (x["b"][0] ** 2).sum(), x)
+    require_extremes(found, -2, 4)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_eigenvalues_without_grad(mode: Any) -> None:
+    with mode():
+        found = hessian_eigenvalues(lambda x: (x**2).sum(), vector(3))
+    require_extremes(found, 2, 2)
+
+
+class OnceDifferentiable(torch.autograd.Function):
+    """The square, whose backward cannot be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x**2
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
+        return 2 * cotangent * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        return 2 * tangent * ctx.saved_tensors[0]
+
+
+def test_gradient_that_cannot_be_differentiated() -> None:
+    """By torch.autograd.grad the second derivative of such a function is silently zero."""
+    square: Callable[..., Tensor] = OnceDifferentiable.apply
+    ones = torch.ones(3, dtype=DOUBLE)
+    pairs: list[tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = [
+        (lambda x: square(x).sum(), lambda x: (x**2).sum()),
+        (lambda x: square(x).square().sum(), lambda x: (x**4).sum()),
+        (lambda x: (square(x) * x.sin()).sum(), lambda x: (x**2 * x.sin()).sum()),
+    ]
+    for f, plain in pairs:
+        exact = eigenvalues(plain, vector(3))
+        found = hessian_eigenvalues(f, vector(3))
+        require_extremes(found, exact[0].item(), exact[-1].item())
+        assert found.notes[0].startswith("H·v was taken in forward mode, with a run of f each")
+        torch.testing.assert_close(hvp(f, vector(3), ones), hvp(plain, vector(3), ones))
+
+
+def test_gradient_that_cannot_be_differentiated_in_either_way() -> None:
+    class Neither(OnceDifferentiable):
+        jvp = torch.autograd.Function.jvp
+
+    apply: Callable[..., Tensor] = Neither.apply
+    with pytest.raises(RuntimeError, match="jvp"):
+        hessian_eigenvalues(lambda x: (apply(x) * x.sin()).sum(), vector(3))
+
+
+def test_eigenvalues_where_something_is_not_finite() -> None:
+    found = hessian_eigenvalues(lambda x: x.abs().sqrt().sum(), torch.zeros(3, dtype=DOUBLE))
+    assert math.isnan(found.largest) and math.isnan(found.smallest) and math.isnan(found.error)
+    found = hessian_eigenvalues(lambda x: (x**2).sum() * math.inf, vector(3))
+    assert math.isnan(found.largest)
+
+
+def test_eigenvalues_that_do_not_converge() -> None:
+    """Of the second difference: they lie closest where they are largest."""
+
+    def f(x: Tensor) -> Tensor:
+        return (x.diff() ** 2).sum() / 2
+
+    with pytest.warns(UserWarning, match="did not converge to 1e-10"):
+        found = hessian_eigenvalues(f, torch.zeros(1500, dtype=DOUBLE), rtol=1e-10)
+    assert found.products == 300 and "did not converge" in found.notes[0]
+    assert abs(4 * math.cos(math.pi / 3000) ** 2 - found.largest) <= 10 * found.error
+    found = hessian_eigenvalues(f, vector(50), proceed=lambda: False)
+    assert found.products == 1 and found.notes == ()
+
+
+WRONG_EIGENVALUES: dict[str, tuple[Callable[..., Any], Any, type[Exception], str]] = {
+    "complex x": (torch.sum, torch.ones(2) * 1j, ValueError, "`x` is complex"),
+    "a vector": (torch.sin, torch.ones(2), ValueError, r"`f` .*shape \(2,\)"),
+    "a number": (lambda x: 2.0, torch.ones(2), TypeError, "`f` returned a float"),
+    "a tuple": (lambda x: ((x**2).sum(), x), torch.ones(2), TypeError, "`f` returned a tuple"),
+    "complex z": (lambda x: x.sum() * 1j, torch.ones(2), TypeError, "`f` returned dtype"),
+    "a constant": (lambda x: torch.ones(()), torch.ones(2), ValueError, "cut off from `x`"),
+    "NaN": (lambda x: x.log().sum(), -torch.ones(2), ValueError, "`f` returned NaN"),
+    "integer x": (torch.sum, torch.arange(2), TypeError, "`x` has dtype"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_EIGENVALUES)
+def test_wrong_argument_of_hessian_eigenvalues_is_named(wrong: str) -> None:
+    f, x, kind, message = WRONG_EIGENVALUES[wrong]
+    with pytest.raises(kind, match=message):
+        hessian_eigenvalues(f, x)
+
+
+@pytest.mark.parametrize("rtol", [0, 1, math.nan, "1e-6", True])
+def test_rtol_of_hessian_eigenvalues_is_named(rtol: Any) -> None:
+    with pytest.raises(ValueError, match="`rtol` is "):
+        hessian_eigenvalues(torch.sum, torch.ones(2), rtol=rtol)
