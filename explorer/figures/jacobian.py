@@ -84,6 +84,8 @@ def norms(result: Result) -> go.Figure:
     logarithmic = bool(finite) and max(finite) > LOG_FROM * min(finite)
     zero = min(finite) / 10 if logarithmic else 0.0
     places, words = powers(min(finite), max(finite)) if logarithmic else (None, None)
+    if places and words and len(places) > 3:  # the words beside the points take room from them
+        places, words = places[::2], words[::2]
     for quantity, by_row in values.items():
         figure.add_trace(_norm_points(quantity, by_row, rows, zero))
     for row, name in enumerate(rows):
@@ -104,6 +106,7 @@ def norms(result: Result) -> go.Figure:
         tickvals=places,
         ticktext=words,
         nticks=6,
+        tickangle=0,
     )
     return figure
 
