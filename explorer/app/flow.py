@@ -27,11 +27,12 @@ from explorer.flow.figures import figures
 from explorer.flow.result import Flow
 from explorer.flow.tables import tables
 from explorer.functions.description import decomposition_seconds
-from explorer.recurrence import parts
+from explorer.recurrence import GATES, parts
 from explorer.tables import to_html
 
 NAMES = ("gradients", "steps", "fan")
-_ROUND = 7e-4  # seconds of one step in one round of all ways
+_STEP = 4e-4, 1e-4  # seconds of one step in one round of all ways: any cell, and each gate
+_OPERATION = 4e-11  # seconds of one floating-point operation in its Jacobian
 _DECOMPOSITION = 2e-3  # seconds of the singular values of a matrix, however small
 _FAN = 40  # products that are decomposed
 _START = 0.06  # seconds that any run takes
@@ -49,12 +50,23 @@ class FlowPanel(Panel):
     def build(self) -> None:
         self.controls: FlowControls = FlowControls(self.state, self._guarded)
         self.pictures: FlowPictures = FlowPictures(self._guarded, self._remedy, self._before)
+        self._pace: dict[tuple[str, str], float] = {}
+        self.runner.observe(self._guarded(self._learn), "result")
 
     def expected(self, experiment: FlowExperiment) -> float:
         width = parts(experiment.cell) * experiment.size
         one = _DECOMPOSITION + decomposition_seconds(width, width)
-        rounds = (experiment.repeats + 2) * experiment.steps * _ROUND
-        return _START + rounds + (experiment.steps + min(_FAN, experiment.steps)) * one
+        spectra = (experiment.steps + min(_FAN, experiment.steps)) * one
+        rounds = (experiment.repeats + 2) * _round(experiment)
+        return _START + self._pace.get(_kind(experiment), 1.0) * (rounds + spectra)
+
+    def _learn(self, change: Any) -> None:
+        """Takes from a finished run how much slower than estimated this machine is."""
+        flow = change["new"]
+        if flow.status == "done" and flow.ways is not None and flow.experiment is not None:
+            ways = flow.ways.naive, flow.ways.jacobians, flow.ways.chain
+            measured = sum(way.minimum for way in ways)
+            self._pace[_kind(flow.experiment)] = measured / _round(flow.experiment)
 
     def _remedy(self, changed: FlowExperiment) -> None:
         """Runs a change, to be shown over what is on show."""
@@ -184,6 +196,18 @@ class FlowPictures:
             button.on_click(self._guard(lambda pressed, changed=changed: self._remedy(changed)))
             buttons.append(button)
         self.remedies.children = buttons
+
+
+def _round(experiment: FlowExperiment) -> float:
+    """Seconds, as estimated, of all ways once."""
+    gates, size = GATES[experiment.cell], experiment.size
+    operations = 2 * gates * size * size * parts(experiment.cell) * size
+    step = _STEP[0] + gates * _STEP[1] + _OPERATION * operations
+    return experiment.steps * step
+
+
+def _kind(experiment: FlowExperiment) -> tuple[str, str]:
+    return experiment.dtype, experiment.device
 
 
 def _heading(experiment: FlowExperiment | None) -> str:

@@ -126,6 +126,19 @@ def test_another_change_is_not_compared(started):
     assert len(drawn(started)[0]["data"]) < lines
 
 
+def test_a_run_teaches_how_long_others_will_take(started):
+    flow, longer = started.runner.result, FlowExperiment(steps=400)
+    ways = {
+        name: each.model_copy(update={"minimum": 50 * each.minimum})
+        for name, each in (("naive", flow.ways.naive), ("jacobians", flow.ways.jacobians),
+                           ("chain", flow.ways.chain))
+    }  # fmt: skip
+    before = started.expected(longer)
+    slow = flow.model_copy(update={"ways": flow.ways.model_copy(update=ways)})
+    started.runner.result = slow
+    assert 40 < started.expected(longer) / before < 50.1  # but for the start of a run
+
+
 def test_reset_takes_everything_back(panel):
     control(panel, "Cell").value = "lstm"
     control(panel, "Seed").value = "x"
