@@ -39,7 +39,7 @@ def _gradients(flow: Flow, before: Flow | None) -> go.Figure:
         *_gaps(values, logarithmic=True),
         flow=flow,
         first=0,
-        axis="‖∂L/∂h_t‖",
+        axis="‖∂L/∂h<sub>t</sub>‖",
         legend=sum(len(each.gradients) for each in _both(flow, before)),
     )
     zero = _logarithmic(figure, values)
@@ -49,7 +49,7 @@ def _gradients(flow: Flow, before: Flow | None) -> go.Figure:
                 _line(
                     f"{shortened(name)}{', before' if faint else ''}",
                     range(len(rows)), rows, number=_number(flow, name, number), faint=faint,
-                    zero=zero, what=f"{name}: ‖∂L/∂h_t‖",
+                    zero=zero, what=f"{name}: ‖∂L/∂h<sub>t</sub>‖",
                 )
             )  # fmt: skip
     return figure
@@ -71,7 +71,7 @@ def _steps(flow: Flow, before: Flow | None) -> go.Figure:
         *_gaps(values, logarithmic),
         flow=flow,
         first=1,
-        axis="‖∂h_t/∂h_{t−1}‖",
+        axis="‖∂h<sub>t</sub>/∂h<sub>t−1</sub>‖",
         legend=2 if before is not None else 0,
     )
     zero = 0.0
@@ -104,7 +104,7 @@ def _fan(flow: Flow, before: Flow | None) -> go.Figure:
     values = [value for kind in kinds for value in kind if value is not None]
     why = flow.without_fan if fan is None else "a line ends where rounding hides the value"
     figure = _curves(
-        "Singular values of ∂h_T/∂h_t",
+        "Singular values of ∂h<sub>T</sub>/∂h<sub>t</sub>",
         why,
         "dashed: the product of the step norms, which bounds the largest",
         *_gaps(values, logarithmic=True),
