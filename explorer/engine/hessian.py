@@ -17,6 +17,7 @@ from explorer.engine.paths import cut
 from explorer.engine.spectrum import (
     NoSecondDerivative,
     first_line,
+    require_entries,
     require_rtol,
     tried,
     unconverged,
@@ -161,6 +162,7 @@ class _Hessian:
         self._inputs = Inputs.of(x, "x")
         if any(each.is_complex() for each in self._inputs.tensors):
             raise ValueError("`x` is complex. Give its real and imaginary parts.")
+        require_entries(sum(each.numel() for each in self._inputs.tensors), "`x` has")
         self._own = cut(self._inputs.tensors, False)
         counter = Counter()
         function = SlowFunction(f, self._inputs, counter)

@@ -182,6 +182,8 @@ class Derivative:
         self._x = Layout(self._own)
         self._y = self._graph.layout
         self.rows, self.columns = self._y.size, self._x.size
+        require_entries(self.columns, "`x` has")
+        require_entries(self.rows, f"`{name}` returned a y that has")
         self.dtype = torch.promote_types(self._x.dtype, self._y.dtype)
         self.device = self._y.device
         self.rounding = 0.0
@@ -415,6 +417,11 @@ def unconverged(
     )
     warn(note)
     return [note]
+
+
+def require_entries(count: int, whose: str) -> None:
+    if not count:
+        raise ValueError(f"{whose} no entries. Allowed: one or more.")
 
 
 def require_rtol(rtol: float) -> None:

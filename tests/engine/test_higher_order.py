@@ -549,6 +549,7 @@ def test_eigenvalues_that_do_not_converge() -> None:
 
 WRONG_EIGENVALUES: dict[str, tuple[Callable[..., Any], Any, type[Exception], str]] = {
     "complex x": (torch.sum, torch.ones(2) * 1j, ValueError, "`x` is complex"),
+    "an empty x": (torch.sum, torch.ones(0), ValueError, "`x` has no entries"),
     "a vector": (torch.sin, torch.ones(2), ValueError, r"`f` .*shape \(2,\)"),
     "a number": (lambda x: 2.0, torch.ones(2), TypeError, "`f` returned a float"),
     "a tuple": (lambda x: ((x**2).sum(), x), torch.ones(2), TypeError, "`f` returned a tuple"),

@@ -532,6 +532,9 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
                     TypeError, "`f` is "),
     "integer x": (lambda: singular_values(torch.sin, torch.arange(2), 1),
                   TypeError, "`x` has dtype"),
+    "an empty x": (lambda: spectral_norm(torch.sin, torch.ones(0)), ValueError, "`x` has no ent"),
+    "an empty y": (lambda: jacobian_distance(torch.sin, lambda x: x[:0], torch.ones(2)),
+                   ValueError, "`g` returned a y that has no entries"),
     "no x": (lambda: jacobian_distance(torch.sin, torch.cos, []), ValueError, "`x` holds no"),
 }  # fmt: skip
 
