@@ -171,7 +171,8 @@ class _Hessian:
         graph = Graph([z], self._own, counter, create_graph=True)
         self._first = graph.back(torch.ones(1, dtype=z.dtype, device=z.device), keep=True)
         varying = [each for each in self._first if each.requires_grad]
-        self._once = bool(varying) and Graph(varying, self._own, counter).once_differentiable
+        graphs = [graph, Graph(varying, self._own, counter)] if varying else [graph]
+        self._once = any(each.once_differentiable for each in graphs)
         self._layout = Layout(self._own)
         self.size, self.dtype = self._layout.size, self._layout.dtype
         self.device = z.device
@@ -189,10 +190,16 @@ class _Hessian:
         parts = self._layout.tensors(v)
         if self._forward_mode:
             structure = self._inputs.build(parts)
-            found = hvp(self._f, self._x, structure)
+            try:
+                found = hvp(self._f, self._x, structure)
+            except RuntimeError as error:
+                raise RuntimeError(
+                    "`f` can neither be differentiated twice nor in forward mode "
+                    f"({first_line(error)}), so there are no products H·v."
+                ) from error
             return self._layout.rows([Inputs.of(found, "H·v").tensors])[0]
         if self._once:
-            raise NoSecondDerivative("a function in f is marked as once_differentiable")
+            raise NoSecondDerivative("a function in it can be differentiated once only")
         pairs = [(one, part) for one, part in zip(self._first, parts, strict=True)
                  if one.requires_grad]  # fmt: skip
         if not pairs:  # the gradient is constant, or its derivative is not known

@@ -19,7 +19,7 @@ import optree
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.autograd.function import BackwardCFunction
+from torch.autograd.function import BackwardCFunction, once_differentiable
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
 
@@ -386,6 +386,17 @@ def _filled(cell: Any) -> bool:
         return False
 
 
+_ONCE = once_differentiable(lambda context: None).__code__
+
+
+def _is_once_differentiable(node: object) -> bool:
+    """Whether it is of a function in Python of which the backward is marked so."""
+    if not isinstance(node, BackwardCFunction):
+        return False
+    backward = node._forward_cls.backward  # type: ignore[attr-defined]
+    return getattr(backward, "__code__", None) is _ONCE
+
+
 class Graph:
     """The graph that leads from the tensors of x to those of y: cotangents sent back through it.
 
@@ -466,9 +477,12 @@ class Graph:
 
     @property
     def once_differentiable(self) -> bool:
-        """Whether a part is a gradient that is not to be differentiated: torch says so only to who
-        goes through it, and by some inputs alone it goes around it, as if there were nothing."""
-        return any(node.name() == "torch::autograd::Error" for node in self._nodes)
+        """Whether a part has a gradient, or is one, that is not to be differentiated: torch says so
+        only to who goes through it, and leaves its derivative out where others lead around it."""
+        return any(
+            node.name() == "torch::autograd::Error" or _is_once_differentiable(node)
+            for node in self._nodes
+        )
 
     @property
     def connected(self) -> bool:

@@ -508,6 +508,7 @@ def test_gradient_that_cannot_be_differentiated() -> None:
         (lambda x: square(x).sum(), lambda x: (x**2).sum()),
         (lambda x: square(x).square().sum(), lambda x: (x**4).sum()),
         (lambda x: (square(x) * x.sin()).sum(), lambda x: (x**2 * x.sin()).sum()),
+        (lambda x: (square(x) + x**4).sum(), lambda x: (x**2 + x**4).sum()),
     ]
     for f, plain in pairs:
         exact = eigenvalues(plain, vector(3))
@@ -522,8 +523,10 @@ def test_gradient_that_cannot_be_differentiated_in_either_way() -> None:
         jvp = torch.autograd.Function.jvp
 
     apply: Callable[..., Tensor] = Neither.apply
-    with pytest.raises(RuntimeError, match="jvp"):
-        hessian_eigenvalues(lambda x: (apply(x) * x.sin()).sum(), vector(3))
+    message = r"`f` can neither be differentiated twice nor in forward mode \(.*jvp.*\), so"
+    for also in (torch.sin, lambda x: x**4 / apply(x)):
+        with pytest.raises(RuntimeError, match=message):
+            hessian_eigenvalues(lambda x, also=also: (apply(x) + also(x)).sum(), vector(3))
 
 
 def test_eigenvalues_where_something_is_not_finite() -> None:
