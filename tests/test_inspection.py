@@ -305,6 +305,13 @@ def test_heads_that_a_smaller_y_has_no_entry_for_are_left_out_there() -> None:
     assert all(len(each.heads) <= 6 for each in found)
 
 
+def test_a_head_without_a_value_has_no_norm_by_size() -> None:
+    values = {"function": "integral", "size": 52, "heads": "sqrt(y),log(-y)", "sizes": True}
+    found = run(**SMALL | values).jacobian.by_size
+    assert len(found) > 2
+    assert all(list(each.heads) == ["sqrt(y)"] for each in found)
+
+
 def test_norms_of_the_heat_equation_approach_those_of_the_finest_grid() -> None:
     values = {**SMALL, "function": "heat_equation", "size": 60, "heads": "square", "sizes": True}
     found = run(**values).jacobian.by_size
