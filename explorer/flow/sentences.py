@@ -76,16 +76,17 @@ def _keeps(flow: Flow) -> bool:
 def summary(flow: Flow) -> str:
     """What the gradients did on their way back, with the factor of a step and what is left."""
     after = f"after {_steps(flow)}"
-    whose = ", ".join(filter(None, (_losses(flow), samples(flow))))
+    of = f"{_losses(flow)}, {samples(flow)}"
     if not _is_finite(flow):
-        return f"The gradients are not finite{_where(flow)} ({whose})."
+        return f"The gradients are not finite{_where(flow)} ({of})."
     if math.isnan(_log_left(flow)):
-        return f"The gradients are zero from the start: no loss depends on h_T here ({whose})."
+        return f"The gradients are zero from the start: no loss depends on h_T here ({of})."
     nothing = [name for name, rows in flow.gradients.items() if rows[0] == 0 != rows[-1]]
     if nothing:
         which = "" if len(nothing) == len(flow.gradients) else f" of {units.listed(nothing)}"
         why = f", too small for {flow.dtype}" if _underflows(flow, nothing) else ""
-        return f"Nothing is left of the gradient{which} {after}: it is exactly 0{why} ({whose})."
+        return f"Nothing is left of the gradient{which} {after}: it is exactly 0{why} ({of})."
+    whose = of if len(flow.gradients) == 1 else f"geometric mean over {of}"
     each = units.number(factor(flow), 3)
     if _keeps(flow):
         return (
@@ -103,7 +104,14 @@ def _underflows(flow: Flow, losses: Iterable[str]) -> bool:
     """Whether the product of all steps is not 0, but these gradients of h_0 would be smaller than
     any number of the dtype."""
     product, least = _product(flow) or 0.0, _LEAST.get(flow.dtype, 0.0)
-    return product > 0 and all(product * flow.gradients[name][-1] < least for name in losses)
+    if product == 0:
+        return _bound_underflows(flow)
+    return all(product * flow.gradients[name][-1] < least for name in losses)
+
+
+def _bound_underflows(flow: Flow) -> bool:
+    """Whether the product of the step norms is 0 though none of them is."""
+    return flow.samples == 1 and flow.bound[0] == 0 and 0 not in flow.steps
 
 
 _LEAST = {"float32": 2.0**-149, "float64": 2.0**-1074}
@@ -121,7 +129,7 @@ def _steps(flow: Flow) -> str:
 
 def _losses(flow: Flow) -> str:
     names = list(flow.gradients)
-    return f"loss {names[0]}" if len(names) == 1 else f"geometric mean over {len(names)} losses"
+    return f"loss {names[0]}" if len(names) == 1 else f"{len(names)} losses"
 
 
 def _where(flow: Flow) -> str:
@@ -158,7 +166,11 @@ def cause(flow: Flow) -> str:
     said = f"The largest singular value of a step's Jacobian {whose}"
     if 0 in norms:
         return f"{said}: through a step whose Jacobian is 0 nothing comes back."
+    if len(norms) == 1:
+        return f"{said}, the most that can be left."
     allowed, really = flow.bound[0], _product(flow)
+    if _bound_underflows(flow):
+        return f"{said}; the product of all is too small for float64: next to nothing can be left."
     said += f"; the product of all is {amount(allowed)}"
     said += ", the most that can be left" if math.isfinite(allowed) else ""
     if really is None or not math.isfinite(really):

@@ -154,6 +154,28 @@ def test_a_gradient_too_small_for_the_dtype_is_told_from_one_that_is_zero() -> N
     assert "it is exactly 0 (" in sentences.summary(linear(0.0))
 
 
+def test_a_product_of_norms_too_small_for_any_float_is_not_called_zero() -> None:
+    flow = linear(1e-3, 200)
+    assert flow.bound[0] == 0 and min(flow.steps) > 0
+    assert "exactly 0, too small for float64 (2 losses, one sample)" in sentences.summary(flow)
+    assert sentences.cause(flow) == (
+        "The largest singular value of a step's Jacobian is 0.001; the product of all is too "
+        "small for float64: next to nothing can be left."
+    )
+
+
+def test_one_step_has_no_product() -> None:
+    assert sentences.cause(linear(0.5, 1)) == (
+        "The largest singular value of a step's Jacobian is 0.5, the most that can be left."
+    )
+
+
+def test_a_mean_is_named_only_where_there_is_one() -> None:
+    assert "geometric mean" in sentences.summary(linear())
+    for flow in (infinite(), linear(0.0), linear(gradients={"a": (0.0,) * 7, "b": (0.0,) * 7})):
+        assert sentences.summary(flow).endswith("(2 losses, one sample).")
+
+
 def test_a_step_that_lets_nothing_through_is_the_cause() -> None:
     assert sentences.cause(linear(0.0)) == (
         "The largest singular value of a step's Jacobian is 0: through a step whose Jacobian is 0 "
