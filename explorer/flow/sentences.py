@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from explorer import units
-from explorer.flow.experiment import FIELDS, GATED, FlowExperiment
+from explorer.flow.experiment import FIELDS, FlowExperiment
 from explorer.flow.result import Flow
 from explorer.result import Seconds
 from explorer.sentences import significant, tolerance
@@ -197,20 +197,20 @@ def remedies(experiment: FlowExperiment, flow: Flow) -> list[tuple[str, FlowExpe
     first; none where the gradient keeps its size."""
     if _keeps(flow):
         return []
-    plain = experiment.cell not in GATED
+    shrinks = _is_finite(flow) and not _log_left(flow) > 0
     found = []
+    inputs = FIELDS["input_scale"].default
+    if shrinks and experiment.cell != "relu" and experiment.input_scale > inputs:  # they saturate
+        label = f"Take smaller inputs, {inputs:g}"
+        found.append((label, replace(experiment, input_scale=inputs)))
     if experiment.start != "orthogonal":
         found.append(("Start orthogonal", replace(experiment, start="orthogonal")))
     elif experiment.cell == "relu":  # whose orthogonal start loses what the dead units held
         found.append(("Start from the identity", replace(experiment, start="identity")))
-    if plain:
-        found.append(("Use a GRU", replace(experiment, cell="gru")))
-    elif experiment.cell == "gru":
-        found.append(("Use an LSTM", replace(experiment, cell="lstm")))
-    else:
+    # A gain of 100 makes a GRU explode too, and an LSTM of this start forgets more than a GRU.
+    if experiment.cell != "gru" and not (experiment.start == "gain" and experiment.gain > KEPT):
         found.append(("Use a GRU", replace(experiment, cell="gru")))
     gain = BALANCED.get(experiment.cell, FIELDS["gain"].default)
-    shrinks = _is_finite(flow) and not _log_left(flow) > 0
     beyond = experiment.gain < gain if shrinks else experiment.gain > gain
     if experiment.start == "gain" and beyond:
         word = "larger" if shrinks else "smaller"
