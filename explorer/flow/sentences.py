@@ -73,6 +73,13 @@ def _keeps(flow: Flow) -> bool:
 # What is seen.
 
 
+def setting(experiment: FlowExperiment) -> str:
+    """What was run, in a line: `tanh: n = 32, T = 40, start gain 0.5, float64, cpu`."""
+    start = f"gain {experiment.gain:g}" if experiment.start == "gain" else experiment.start
+    sizes = f"n = {experiment.size}, T = {experiment.steps}"
+    return f"{experiment.cell}: {sizes}, start {start}, {experiment.dtype}, {experiment.device}"
+
+
 def summary(flow: Flow) -> str:
     """What the gradients did on their way back, with the factor of a step and what is left."""
     after = f"after {_steps(flow)}"
@@ -216,6 +223,14 @@ def remedies(experiment: FlowExperiment, flow: Flow) -> list[tuple[str, FlowExpe
         word = "larger" if shrinks else "smaller"
         found.append((f"Take a {word} gain, {gain:g}", replace(experiment, gain=gain)))
     return found
+
+
+def advice(flow: Flow) -> str:
+    """The changes that may help, in a sentence; empty where there are none."""
+    if flow.experiment is None:
+        return ""
+    labels = [label for label, _ in remedies(flow.experiment, flow)]
+    return f"What may help: {'; '.join(labels)}." if labels else ""
 
 
 def compared(before: Flow, after: Flow) -> str:
