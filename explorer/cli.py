@@ -414,10 +414,8 @@ def _print_flow(flow: Flow) -> None:
     from explorer.flow import sentences
     from explorer.flow.tables import tables, thinned
 
-    _say(sentences.summary(flow), sentences.cause(flow), sentences.ways(flow))
-    if flow.experiment is not None:
-        labels = [label for label, _ in sentences.remedies(flow.experiment, flow)]
-        _say(f"What may help: {'; '.join(labels)}." if labels else "")
+    _say(sentences.summary(flow), sentences.cause(flow))
+    _say(sentences.ways(flow), sentences.advice(flow))
     _print_tables(thinned(each, _ROWS) for each in tables(flow).values())
     _say(*sentences.notes(flow))
 

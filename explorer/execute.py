@@ -328,13 +328,16 @@ class _Run:
 
     def _further(self) -> Iterator[Progress | Result]:
         """The curvature and the norms against size, if they are asked for."""
-        shown = time.monotonic()
+        shown, news = time.monotonic(), True  # the last of the rounds may not have been shown
         for told in self._inspection.further(self._head_results()):
+            news = news or not told
+            # Before what takes long too: a run cancelled in it keeps what had finished.
+            wait = max(time.monotonic() - shown, self._remaining() if told else 0.0)
+            if news and wait > PARTIAL_EVERY:
+                yield self._result("running")
+                shown, news = time.monotonic(), False
             if told:
                 yield Progress(told, self._remaining())
-            elif time.monotonic() - shown > PARTIAL_EVERY:
-                yield self._result("running")
-                shown = time.monotonic()
 
     def _scans(self) -> Iterator[Progress | Result]:
         """Time and passes along the number of heads, or of entries of y."""

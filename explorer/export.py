@@ -98,13 +98,14 @@ def _of_result(result: Result) -> str:
 def _of_flow(flow: Flow) -> str:
     experiment = flow.experiment
     steps = f"{len(flow.steps)} step{'' if len(flow.steps) == 1 else 's'}"
-    of = f"{experiment.cell}, start {experiment.start}" if experiment else "a stack of one's own"
+    own = f"a stack of one's own, {steps}, {flow.dtype}"
     behind = flow_tables.tables(flow)
     ways = "" if flow.ways is None else _folded(behind["ways"])
-    said = filter(None, (flow_sentences.cause(flow), flow_sentences.ways(flow)))
+    told = (flow_sentences.cause, flow_sentences.ways, flow_sentences.advice)
+    said = filter(None, (tell(flow) for tell in told))
     return _page(
         flow,
-        title=f"Gradient flow, {of}, {steps}, {flow.dtype}",
+        title=f"Gradient flow, {flow_sentences.setting(experiment) if experiment else own}",
         formula="h_t = step_t(h_{t−1}), h_0 = x, and losses L of h_T",
         summary=flow_sentences.summary(flow),
         plan="",

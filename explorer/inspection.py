@@ -207,7 +207,7 @@ class Inspection:
         if self.experiment.curvature:
             yield from self._curvatures(seen)
         if self.experiment.sizes:
-            yield from self._sizes()
+            yield from self._sizes(seen)
 
     def _curvatures(self, seen: Mapping[str, HeadResult]) -> Iterator[str]:
         counted = [name for name, head in seen.items() if not head.domain]
@@ -244,7 +244,7 @@ class Inspection:
             yield ""
         self._curved_to_come = 0
 
-    def _sizes(self) -> Iterator[str]:
+    def _sizes(self, seen: Mapping[str, HeadResult]) -> Iterator[str]:
         found: list[SizeNorms] = []
         if self.experiment.compile:
             self.note("No norms against size: f would be compiled anew for each size.")
@@ -268,7 +268,7 @@ class Inspection:
             yield ""
         self._sizes_to_come = ()
         if self.result.spectral_norm is not None:
-            by_size = (*found, self._own_size(self.result.spectral_norm))
+            by_size = (*found, self._own_size(self.result.spectral_norm, seen))
             self.result = self.result.model_copy(update={"by_size": by_size})
 
     def _heads_at(self, problem: Problem, y: Tensor) -> dict[str, Head]:
@@ -283,12 +283,12 @@ class Inspection:
                         found |= self.heads_of([entry], problem, y)
             return found
 
-    def _own_size(self, norm: float) -> SizeNorms:
+    def _own_size(self, norm: float, seen: Mapping[str, HeadResult]) -> SizeNorms:
         """The experiment itself, as a point of the norms against size."""
         heads = {
             name: self.result.heads[name].composite
             for name in islice(self.heads, spectra.LINES)
-            if name in self.result.heads
+            if name in self.result.heads and not seen[name].domain
         }
         return SizeNorms(
             size=self.experiment.size,

@@ -220,8 +220,12 @@ def at_size(
     every = dict(islice(heads_of(problem, y).items(), spectra.LINES))
     norms = {}
     if every:
-        given = gradients(drawn().f, [each.apply for each in every.values()], problem.x).gradients
-        norms = {name: spectral_norm(each, 1) for name, each in zip(every, given, strict=True)}
+        given = gradients(drawn().f, [each.apply for each in every.values()], problem.x)
+        norms = {
+            name: spectral_norm(gradient, 1)
+            for name, value, gradient in zip(every, given.values, given.gradients, strict=True)
+            if value.isfinite()  # log(-y) has a finite gradient where it has no value
+        }
     return SizeNorms(
         size=size,
         inputs=inputs,

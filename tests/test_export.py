@@ -15,12 +15,13 @@ from explorer.experiment import Experiment
 from explorer.export import to_html, write_text
 from explorer.figures import figures
 from explorer.flow import sentences as flow_sentences
+from explorer.flow.experiment import FlowExperiment
 from explorer.flow.result import Flow
 from explorer.flow.tables import tables as flow_tables
 from explorer.result import Result
 from explorer.tables import tables
 from tests.browser.chromium import find
-from tests.flow.flows import WAYS, linear
+from tests.flow.flows import WAYS, linear, of
 from tests.results import good, head, inaccurate, real, result, scaled, timed
 
 # Files.
@@ -271,3 +272,11 @@ def test_a_flow_has_its_page_with_sentences_pictures_and_tables() -> None:
     assert "<th scope=\"row\">1</th><td><b>" not in page
     start = page.index('id="explorer-result">') + len('id="explorer-result">')
     assert Flow.from_json(page[start : page.index("</script>", start)]) == flow
+    assert "<title>Gradient flow, a stack of one&#x27;s own, 6 steps, float64</title>" in page
+
+
+def test_the_page_of_a_run_names_its_setting_and_what_may_help() -> None:
+    chosen = FlowExperiment(size=4, steps=6, start="gain", gain=0.5)
+    page = to_html(of(chosen, 0.1))
+    assert "<title>Gradient flow, tanh: n = 4, T = 6, start gain 0.5, float64, cpu</title>" in page
+    assert "<li>What may help: Start orthogonal; Use a GRU; Take a larger gain, 1.7.</li>" in page

@@ -309,8 +309,19 @@ def test_norms_by_size_have_a_line_for_f_and_each_head_on_logarithmic_axes() -> 
     assert {trace["name"]: trace["y"] for trace in figure["data"]} == {
         "‖dy/dx‖": [1.25, 4.0], "square": [2.5, 8.0], "sin": [None, 0.5],
     }  # fmt: skip
+    assert "a gap: 0, or no finite value" in figure["layout"]["title"]["subtitle"]["text"]
     assert all(trace["x"] == [2, 60] for trace in figure["data"])
     assert {figure["layout"][axis]["type"] for axis in ("xaxis", "yaxis")} == {"log"}
+
+
+def test_long_names_fit_the_legend_of_the_norms_by_size() -> None:
+    found = inspected().jacobian.by_size
+    long = "norm(y) / (1 + sum(y**2)) + sin(y[0])"
+    by_size = tuple(each.model_copy(update={"heads": {long: 1.0}}) for each in found)
+    figure = drawn(inspected(by_size=by_size), "sizes")
+    assert figure["data"][1]["name"] == "norm(y) / (1 + su…"
+    assert long in figure["data"][1]["hovertext"][0]
+    assert "gap" not in figure["layout"]["title"]["subtitle"]["text"]
 
 
 def test_curvature_goes_from_the_smallest_to_the_largest_eigenvalue() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 import explorer
 from explorer.engine.gradients import Gradients, gradients
+from explorer.events import Progress
 from explorer.execute import execute
 from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem
@@ -305,6 +306,13 @@ def test_heads_that_a_smaller_y_has_no_entry_for_are_left_out_there() -> None:
     assert all(len(each.heads) <= 6 for each in found)
 
 
+def test_a_head_without_a_value_has_no_norm_by_size() -> None:
+    values = {"function": "integral", "size": 52, "heads": "sqrt(y),log(-y)", "sizes": True}
+    found = run(**SMALL | values).jacobian.by_size
+    assert len(found) > 2
+    assert all(list(each.heads) == ["sqrt(y)"] for each in found)
+
+
 def test_norms_of_the_heat_equation_approach_those_of_the_finest_grid() -> None:
     values = {**SMALL, "function": "heat_equation", "size": 60, "heads": "square", "sizes": True}
     found = run(**values).jacobian.by_size
@@ -337,6 +345,18 @@ def test_what_is_asked_for_comes_piece_by_piece(monkeypatch: pytest.MonkeyPatch)
     sizes = [len(each.by_size) for each in results]
     for counts, last in ((curved, 2), (sizes, 8)):
         assert sorted(counts) == counts and set(counts) == set(range(last + 1))
+
+
+def test_what_had_finished_is_shown_before_a_long_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("explorer.execute._Run._remaining", lambda run: 60.0)
+    events = list(seen(experiment(**SMALL, size=20, heads="square", curvature=True, sizes=True)))
+    texts = [each.text if isinstance(each, Progress) else "" for each in events]
+    timed = events[texts.index("curvature of square") - 1]
+    assert isinstance(timed, Result)
+    assert all(path.seconds is not None for path in timed.paths.values())
+    known = events[texts.index("norms at size 5") - 1]
+    assert isinstance(known, Result) and "square" in known.jacobian.curvature
+    assert [each.size for each in known.jacobian.by_size] == [2, 3, 4]
 
 
 def test_budget_cuts_what_is_asked_for_with_a_note() -> None:

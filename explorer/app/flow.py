@@ -214,8 +214,6 @@ def _heading(experiment: FlowExperiment | None) -> str:
     """What the pictures are of, and the words that `mark` brings to light."""
     if experiment is None:
         return ""
-    start = f"gain {experiment.gain:g}" if experiment.start == "gain" else experiment.start
-    setting = f"n = {experiment.size}, T = {experiment.steps}, start {start}"
-    what = f"{experiment.cell}: {setting}, {experiment.dtype}, {experiment.device}"
+    what = sentences.setting(experiment)
     since = '<span class="explorer-since"> – the controls have changed since</span>'
     return f'<p class="explorer-heading">{escape(what)}{since}</p>'

@@ -22,6 +22,7 @@ from explorer.drawing import (
     remark,
     row_frame,
     safe,
+    shortened,
 )
 from explorer.result import Array, Result
 
@@ -199,20 +200,18 @@ def _sizes(result: Result) -> go.Figure:
     found = result.jacobian.by_size
     heads = list(dict.fromkeys(name for each in found for name in each.heads))[: len(_LINES)]
     size = result.experiment.described.size
-    figure = frame(
-        "Norms by size",
-        "‖dy/dx‖, and ‖dz/dx‖ of the heads" if heads else _F,
-        height=CURVES,
-        legend=1 + len(heads),
-    )
     sizes = [each.size for each in found]
     lines = {_F: ([each.spectral_norm for each in found], (*_NORMS[_F], "solid"))}
     for name, (colour, symbol, dash) in zip(heads, _LINES, strict=False):
         lines[name] = [each.heads.get(name, math.nan) for each in found], (colour, symbol, dash)
+    subtitle = ["‖dy/dx‖, and ‖dz/dx‖ of the heads" if heads else _F]
+    if not all(0 < value < math.inf for values, _ in lines.values() for value in values):
+        subtitle.append("a gap: 0, or no finite value")
+    figure = frame("Norms by size", *subtitle, height=CURVES, legend=len(lines))
     for name, (values, (colour, symbol, dash)) in lines.items():
         figure.add_trace(
             go.Scatter(
-                name=safe(name),
+                name=safe(shortened(name)),
                 mode="lines+markers",
                 x=sizes,
                 y=[value if 0 < value < math.inf else None for value in values],

@@ -192,6 +192,7 @@ class _Run:
             if self._due():
                 left = len(times) - len(self._spreads)
                 yield Progress("products of the Jacobians", self._remaining(0, left))
+        yield self.flow("running")  # or a run cancelled while it is timed would lose them
 
     def _take_norms(self) -> Iterator[Progress]:
         """The norm of every step, from its Jacobian where that may be formed."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from explorer import units
-from explorer.flow.experiment import FIELDS, GATED, FlowExperiment
+from explorer.flow.experiment import FIELDS, FlowExperiment
 from explorer.flow.result import Flow
 from explorer.result import Seconds
 from explorer.sentences import significant, tolerance
@@ -73,19 +73,27 @@ def _keeps(flow: Flow) -> bool:
 # What is seen.
 
 
+def setting(experiment: FlowExperiment) -> str:
+    """What was run, in a line: `tanh: n = 32, T = 40, start gain 0.5, float64, cpu`."""
+    start = f"gain {experiment.gain:g}" if experiment.start == "gain" else experiment.start
+    sizes = f"n = {experiment.size}, T = {experiment.steps}"
+    return f"{experiment.cell}: {sizes}, start {start}, {experiment.dtype}, {experiment.device}"
+
+
 def summary(flow: Flow) -> str:
     """What the gradients did on their way back, with the factor of a step and what is left."""
     after = f"after {_steps(flow)}"
-    whose = ", ".join(filter(None, (_losses(flow), samples(flow))))
+    of = f"{_losses(flow)}, {samples(flow)}"
     if not _is_finite(flow):
-        return f"The gradients are not finite{_where(flow)} ({whose})."
+        return f"The gradients are not finite{_where(flow)} ({of})."
     if math.isnan(_log_left(flow)):
-        return f"The gradients are zero from the start: no loss depends on h_T here ({whose})."
+        return f"The gradients are zero from the start: no loss depends on h_T here ({of})."
     nothing = [name for name, rows in flow.gradients.items() if rows[0] == 0 != rows[-1]]
     if nothing:
         which = "" if len(nothing) == len(flow.gradients) else f" of {units.listed(nothing)}"
         why = f", too small for {flow.dtype}" if _underflows(flow, nothing) else ""
-        return f"Nothing is left of the gradient{which} {after}: it is exactly 0{why} ({whose})."
+        return f"Nothing is left of the gradient{which} {after}: it is exactly 0{why} ({of})."
+    whose = of if len(flow.gradients) == 1 else f"geometric mean over {of}"
     each = units.number(factor(flow), 3)
     if _keeps(flow):
         return (
@@ -103,7 +111,14 @@ def _underflows(flow: Flow, losses: Iterable[str]) -> bool:
     """Whether the product of all steps is not 0, but these gradients of h_0 would be smaller than
     any number of the dtype."""
     product, least = _product(flow) or 0.0, _LEAST.get(flow.dtype, 0.0)
-    return product > 0 and all(product * flow.gradients[name][-1] < least for name in losses)
+    if product == 0:
+        return _bound_underflows(flow)
+    return all(product * flow.gradients[name][-1] < least for name in losses)
+
+
+def _bound_underflows(flow: Flow) -> bool:
+    """Whether the product of the step norms is 0 though none of them is."""
+    return flow.samples == 1 and flow.bound[0] == 0 and 0 not in flow.steps
 
 
 _LEAST = {"float32": 2.0**-149, "float64": 2.0**-1074}
@@ -121,7 +136,7 @@ def _steps(flow: Flow) -> str:
 
 def _losses(flow: Flow) -> str:
     names = list(flow.gradients)
-    return f"loss {names[0]}" if len(names) == 1 else f"geometric mean over {len(names)} losses"
+    return f"loss {names[0]}" if len(names) == 1 else f"{len(names)} losses"
 
 
 def _where(flow: Flow) -> str:
@@ -158,7 +173,11 @@ def cause(flow: Flow) -> str:
     said = f"The largest singular value of a step's Jacobian {whose}"
     if 0 in norms:
         return f"{said}: through a step whose Jacobian is 0 nothing comes back."
+    if len(norms) == 1:
+        return f"{said}, the most that can be left."
     allowed, really = flow.bound[0], _product(flow)
+    if _bound_underflows(flow):
+        return f"{said}; the product of all is too small for float64: next to nothing can be left."
     said += f"; the product of all is {amount(allowed)}"
     said += ", the most that can be left" if math.isfinite(allowed) else ""
     if really is None or not math.isfinite(really):
@@ -185,25 +204,33 @@ def remedies(experiment: FlowExperiment, flow: Flow) -> list[tuple[str, FlowExpe
     first; none where the gradient keeps its size."""
     if _keeps(flow):
         return []
-    plain = experiment.cell not in GATED
+    shrinks = _is_finite(flow) and not _log_left(flow) > 0
     found = []
+    inputs = FIELDS["input_scale"].default
+    if shrinks and experiment.cell != "relu" and experiment.input_scale > inputs:  # they saturate
+        label = f"Take smaller inputs, {inputs:g}"
+        found.append((label, replace(experiment, input_scale=inputs)))
     if experiment.start != "orthogonal":
         found.append(("Start orthogonal", replace(experiment, start="orthogonal")))
     elif experiment.cell == "relu":  # whose orthogonal start loses what the dead units held
         found.append(("Start from the identity", replace(experiment, start="identity")))
-    if plain:
-        found.append(("Use a GRU", replace(experiment, cell="gru")))
-    elif experiment.cell == "gru":
-        found.append(("Use an LSTM", replace(experiment, cell="lstm")))
-    else:
+    # A gain of 100 makes a GRU explode too, and an LSTM of this start forgets more than a GRU.
+    if experiment.cell != "gru" and not (experiment.start == "gain" and experiment.gain > KEPT):
         found.append(("Use a GRU", replace(experiment, cell="gru")))
     gain = BALANCED.get(experiment.cell, FIELDS["gain"].default)
-    shrinks = _is_finite(flow) and not _log_left(flow) > 0
     beyond = experiment.gain < gain if shrinks else experiment.gain > gain
     if experiment.start == "gain" and beyond:
         word = "larger" if shrinks else "smaller"
         found.append((f"Take a {word} gain, {gain:g}", replace(experiment, gain=gain)))
     return found
+
+
+def advice(flow: Flow) -> str:
+    """The changes that may help, in a sentence; empty where there are none."""
+    if flow.experiment is None:
+        return ""
+    labels = [label for label, _ in remedies(flow.experiment, flow)]
+    return f"What may help: {'; '.join(labels)}." if labels else ""
 
 
 def compared(before: Flow, after: Flow) -> str:

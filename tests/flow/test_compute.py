@@ -258,6 +258,8 @@ def test_progress_and_partial_flows_come_before_the_end() -> None:
     first = flows[0]
     assert first.fan is None and first.without_fan and first.ways is None
     assert first.gradients == flows[-1].gradients and first.steps == flows[-1].steps
+    untimed = [each for each in flows if each.fan is not None and each.ways is None]
+    assert untimed and untimed[-1].fan == flows[-1].fan
     assert texts[0] == "running the steps" and "round 2 of 2: chain" in texts
     left = [each.remaining for each in events if isinstance(each, Progress)]
     assert left[0] is None and all(each is not None and each >= 0 for each in left[-6:])

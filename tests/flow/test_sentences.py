@@ -83,13 +83,17 @@ def test_the_cause_is_what_the_norms_allow_against_what_is_left() -> None:
         ({"start": "orthogonal"}, VANISHES, ["Use a GRU"]),
         ({"cell": "relu", "start": "orthogonal"}, VANISHES,
          ["Start from the identity", "Use a GRU"]),
-        ({"cell": "gru"}, VANISHES, ["Start orthogonal", "Use an LSTM"]),
+        ({"cell": "gru"}, VANISHES, ["Start orthogonal"]),
         ({"cell": "lstm", "start": "orthogonal"}, VANISHES, ["Use a GRU"]),
         ({"start": "gain", "gain": 0.5}, VANISHES,
          ["Start orthogonal", "Use a GRU", "Take a larger gain, 1.7"]),
         ({"start": "gain", "gain": 3.0}, EXPLODES,
          ["Start orthogonal", "Use a GRU", "Take a smaller gain, 1.7"]),
         ({"start": "gain", "gain": 3.0}, VANISHES, ["Start orthogonal", "Use a GRU"]),
+        ({"start": "gain", "gain": 100.0}, VANISHES, ["Start orthogonal"]),
+        ({"input_scale": 1.0}, VANISHES,
+         ["Take smaller inputs, 0.05", "Start orthogonal", "Use a GRU"]),
+        ({"cell": "relu", "input_scale": 1.0}, VANISHES, ["Start orthogonal", "Use a GRU"]),
         ({}, 1.0, []),
     ],
 )  # fmt: skip
@@ -152,6 +156,28 @@ def test_a_gradient_too_small_for_the_dtype_is_told_from_one_that_is_zero() -> N
     assert tiny.gradients["sum"][0] == 0
     assert "it is exactly 0, too small for float32 (" in sentences.summary(tiny)
     assert "it is exactly 0 (" in sentences.summary(linear(0.0))
+
+
+def test_a_product_of_norms_too_small_for_any_float_is_not_called_zero() -> None:
+    flow = linear(1e-3, 200)
+    assert flow.bound[0] == 0 and min(flow.steps) > 0
+    assert "exactly 0, too small for float64 (2 losses, one sample)" in sentences.summary(flow)
+    assert sentences.cause(flow) == (
+        "The largest singular value of a step's Jacobian is 0.001; the product of all is too "
+        "small for float64: next to nothing can be left."
+    )
+
+
+def test_one_step_has_no_product() -> None:
+    assert sentences.cause(linear(0.5, 1)) == (
+        "The largest singular value of a step's Jacobian is 0.5, the most that can be left."
+    )
+
+
+def test_a_mean_is_named_only_where_there_is_one() -> None:
+    assert "geometric mean" in sentences.summary(linear())
+    for flow in (infinite(), linear(0.0), linear(gradients={"a": (0.0,) * 7, "b": (0.0,) * 7})):
+        assert sentences.summary(flow).endswith("(2 losses, one sample).")
 
 
 def test_a_step_that_lets_nothing_through_is_the_cause() -> None:
