@@ -545,11 +545,12 @@ def _reached(result: Result) -> str:
     if not parts:
         return ""
     best, worst = (pick(parts, key=lambda name: parts[name]) for pick in (max, min))
-    clauses = []
+    clauses: dict[str, list[str]] = {}  # by why it is so
     for name in dict.fromkeys((best, worst)):
-        by = f" by {name}" if len(parts) > 1 else ""
-        clauses.append(f"to {units.percent(parts[name])}{by}{_why_tight(result, name)}")
-    return f"The bound ‖dg/dy‖·‖dy/dx‖ is reached {'; '.join(clauses)}."
+        part = f"to {units.percent(parts[name])}{f' by {name}' if len(parts) > 1 else ''}"
+        clauses.setdefault(_why_tight(result, name), []).append(part)
+    reached = "; ".join(f"{units.listed(each)}{why}" for why, each in clauses.items())
+    return f"The bound ‖dg/dy‖·‖dy/dx‖ is reached {reached}."
 
 
 def _why_tight(result: Result, name: str) -> str:

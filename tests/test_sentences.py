@@ -529,6 +529,17 @@ def test_how_unevenly_f_stretches_and_how_tight_the_bounds_are() -> None:
     assert alone.startswith("The bound")
 
 
+def test_one_reason_for_two_bounds_is_said_once() -> None:
+    heads = {
+        "square": HeadNorms(spectral_norm=2.5, composite=3.0, bound=10.0),
+        "sin": HeadNorms(spectral_norm=1.0, composite=0.5, bound=4.0),
+    }
+    assert sentences.jacobian(inspected(heads=heads, condition=None)) == [
+        "The bound ‖dg/dy‖·‖dy/dx‖ is reached to 30% by square and to 12% by sin, where g looks "
+        "along directions that f stretches less."
+    ]
+
+
 def test_a_head_that_x_reaches_on_another_way_has_no_reason_for_its_bound() -> None:
     both = {"square": HeadNorms(spectral_norm=1.0, composite=4.5, bound=5.0)}
     assert sentences.jacobian(inspected(heads=both, condition=None)) == [

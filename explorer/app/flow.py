@@ -31,6 +31,10 @@ from explorer.recurrence import GATES, parts
 from explorer.tables import to_html
 
 NAMES = ("gradients", "steps", "fan")
+_FORMULA = (
+    "h<sub>t</sub> = cell(h<sub>t−1</sub>, u<sub>t</sub>) for t = 1 … T, with inputs u and losses "
+    "L of h<sub>T</sub>: how much of a gradient comes back to h<sub>0</sub>, and why."
+)
 _STEP = 4e-4, 1e-4  # seconds of one step in one round of all ways: any cell, and each gate
 _OPERATION = 4e-11  # seconds of one floating-point operation in its Jacobian
 _DECOMPOSITION = 2e-3  # seconds of the singular values of a matrix, however small
@@ -92,7 +96,8 @@ class FlowControls:
         self._devices: tuple[Device, ...] = (Device("cpu", ""),)
         self._device = DropdownControl(state, guard, FIELDS["device"])
         self.rows = {name: Row(name, self._control(name)) for name in FIELDS}
-        self.widget = widgets.VBox([row.box for row in self.rows.values()])
+        formula = widgets.HTML(f'<p class="explorer-formula">{_FORMULA}</p>')
+        self.widget = widgets.VBox([formula, *(row.box for row in self.rows.values())])
         self.widget.add_class("explorer-controls")
         state.observe(guard(lambda change: self._show()), ["entries", "problems"])
         self._show()

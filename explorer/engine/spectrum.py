@@ -165,8 +165,13 @@ def decomposed(matrix: Tensor) -> tuple[Tensor, Tensor | None]:
         norm = torch.linalg.vector_norm(scaled)
         v = scaled[0] / norm if len(matrix) == 1 else norm.new_ones(1)
         return largest * norm[None].cpu().double(), v
-    _, values, rights = torch.linalg.svd(scaled, full_matrices=False)
-    return largest * values.cpu().double(), rights[0]
+    wide = len(scaled) < len(scaled.mT)
+    tall = scaled.mT if wide else scaled
+    if len(tall) > 2 * len(tall.mT):  # its R has the same values, and takes far less than it does
+        tall = torch.linalg.qr(tall, mode="r").R
+    _, values, rights = torch.linalg.svd(tall, full_matrices=False)
+    v = scaled.mT @ rights[0] if wide else rights[0]
+    return largest * values.cpu().double(), v / torch.linalg.vector_norm(v)
 
 
 class Derivative:

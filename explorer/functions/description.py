@@ -78,8 +78,10 @@ CALL = 4e-6
 
 
 def decomposition_seconds(outputs: int, inputs: int) -> float:
-    """Of the singular values of an m×n matrix, about 20·m·n·min(m, n) operations, in float64."""
-    return 20.0 * outputs * inputs * min(outputs, inputs) / RATE
+    """Of the singular values of an m×n matrix, in float64: about 4·max(m, n)·min(m, n)² operations
+    to make it square, and then 20·min(m, n)³."""
+    small, large = sorted((outputs, inputs))
+    return (4.0 * large + 20.0 * small) * small**2 / RATE
 
 
 def rate(dtype: str) -> float:

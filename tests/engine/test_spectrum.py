@@ -494,7 +494,7 @@ def test_distance_counts_both_and_names_the_second() -> None:
         jacobian_distance(linear(matrix), lambda x: x[:79], x)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (4, 6), (6, 4)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (4, 6), (6, 4), (3, 40), (40, 3)])
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_decomposed(shape: Shape, scale: float) -> None:
     matrix = drawn(*shape)
