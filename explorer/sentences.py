@@ -547,8 +547,9 @@ def _reached(result: Result) -> str:
     best, worst = (pick(parts, key=lambda name: parts[name]) for pick in (max, min))
     clauses: dict[str, list[str]] = {}  # by why it is so
     for name in dict.fromkeys((best, worst)):
-        part = f"to {units.percent(parts[name])}{f' by {name}' if len(parts) > 1 else ''}"
-        clauses.setdefault(_why_tight(result, name), []).append(part)
+        by = f" by {name}" if len(parts) > 1 else ""
+        clause = f"to {units.percent(parts[name])}{by}"
+        clauses.setdefault(_why_tight(result, name), []).append(clause)
     reached = "; ".join(f"{units.listed(each)}{why}" for why, each in clauses.items())
     return f"The bound ‖dg/dy‖·‖dy/dx‖ is reached {reached}."
 
