@@ -367,7 +367,7 @@ def _steps(modules: object) -> tuple[list[Step], list[str]]:
     if isinstance(modules, torch.nn.Sequential):
         if not len(modules):
             raise ValueError(f"`modules` is empty. Give at least one step, such as {example}.")
-        named = list(modules.named_children())
+        named = list(modules._modules.items())  # named_children() leaves out one used again
         return [each for _, each in named], [
             _name(each) if name.isdigit() else name for name, each in named
         ]

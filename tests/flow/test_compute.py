@@ -126,6 +126,14 @@ def test_steps_of_a_stack_with_names_have_them() -> None:
     assert gradient_flow(net, torch.ones(3), [torch.sum]).names == ("first", "second")
 
 
+def test_module_that_a_stack_holds_twice_is_two_steps() -> None:
+    linear, tanh = nn.Linear(3, 3).double(), nn.Tanh()
+    flow = gradient_flow(nn.Sequential(linear, tanh, linear, tanh), normal(3), [torch.sum])
+    assert flow.names == ("Linear", "Tanh", "Linear", "Tanh")
+    norm = float(torch.linalg.matrix_norm(linear.weight.detach(), 2))
+    assert flow.steps[::2] == pytest.approx((norm, norm))
+
+
 def test_losses_of_a_list_are_named_apart() -> None:
     def energy(h: Tensor) -> Tensor:
         return (h**2).sum()
