@@ -169,7 +169,8 @@ def singular(
         above.append(beyond)
         pairs, top = len(diagonal), max(top, along)
         nothing = 10 * _eps(operator) * top
-        whole = pairs == every or min(along, beyond) <= nothing
+        # In a first β, however small, may stand what is left of a value apart from all others.
+        whole = pairs == every or along <= nothing or beyond <= (nothing if pairs > 1 else 0)
         end = whole or pairs >= most or not proceed()
         if not (end or pairs % (1 + pairs // _LOOK) == 0):
             continue
@@ -179,7 +180,7 @@ def singular(
         errors = (0.0 if whole else above[-1]) * lefts[-1].abs() / math.sqrt(2)
         near = errors <= max(rtol, 10 * _eps(operator)) * values + operator.rounding / scale
         beneath = (errors <= _ROUGH * values) & (values * (1 + _ROUGH) < limit / scale)
-        good = whole or (pairs >= k and bool((near | beneath)[:k].all()))
+        good = whole or (pairs >= max(k, 2) and bool((near | beneath)[:k].all()))
         if end or good:
             # The u of a zero is rounding, and would hide what lies along it from a later start.
             some = min(k, int((values > nothing).sum()))
@@ -196,6 +197,7 @@ def extremes(operator: Symmetric, rtol: float, proceed: Callable[[], bool]) -> E
     diagonal: list[float] = []
     beside: list[float] = []
     scale = 0.0
+    before = False
     while True:
         w = operator.times(v)
         if not diagonal:
@@ -215,14 +217,16 @@ def extremes(operator: Symmetric, rtol: float, proceed: Callable[[], bool]) -> E
         beside.append(beyond)
         count = len(diagonal)
         largest = max(map(abs, (*diagonal, *beside[:-1])))
-        whole = count == operator.size or beyond <= 10 * _eps(operator) * largest
+        nothing = 10 * _eps(operator) * largest if count > 1 else 0.0  # as for singular values
+        whole = count == operator.size or beyond <= nothing
         end = whole or count >= most or not proceed()
         if not (end or count % (1 + count // _LOOK) == 0):
             continue
         values, vectors = torch.linalg.eigh(_tridiagonal(diagonal, beside))
         errors = ((0.0 if whole else beside[-1]) * vectors[-1].abs())[[0, -1]]
         allowed = max(rtol, 10 * _eps(operator)) * values.abs().max()
-        good = whole or (count > 1 and bool((errors <= allowed).all()))
+        near = bool((errors <= allowed).all())
+        good, before = whole or (near and before), near
         if end or good:
             low, high = (scale * values[[0, -1]]).tolist()
             return Extremes(low, high, scale * float(errors.max()), converged=good)

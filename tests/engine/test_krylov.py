@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import svds
 from torch import Tensor
@@ -123,6 +123,16 @@ def test_two_close_values_are_not_taken_for_one(gap: float, seed: int) -> None:
     matrix = with_values([1.0, 1 - gap, *below(0.8, 198)], 200, 210, seed)
     (found,) = largest(matrix).triples
     assert found.value == pytest.approx(1, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype, height", [(DOUBLE, 2e-5), (torch.float32, 3e-5)])
+def test_value_that_stands_apart_from_equal_ones(dtype: torch.dtype, height: float) -> None:
+    """What the first residual shows of it is less than what is asked for."""
+    values = torch.ones(1000, dtype=dtype)
+    values[300] += height
+    (found,) = largest(torch.diag(values)).triples
+    assert found.value == pytest.approx(values[300].item(), rel=1e-6)
+    assert extremes(torch.diag(values)).largest == pytest.approx(values[300].item(), rel=1e-6)
 
 
 def test_vectors_of_a_value_that_stands_apart() -> None:
@@ -337,6 +347,7 @@ def test_extreme_eigenvalues(name: str, scale: float) -> None:
     values=st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=30),
     seed=st.integers(0, 100),
 )
+@example([1e-6, -0.5, 0.0, 0.0], 0)
 def test_any_eigenvalues(values: list[float], seed: int) -> None:
     matrix = symmetric(values, seed)
     exact = torch.linalg.eigvalsh(matrix)
