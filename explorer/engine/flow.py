@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from explorer.engine.heads import scalar
+from explorer.engine.paths import cut
 from explorer.engine.spectrum import SpectralNorm, spectral_norm
 from explorer.engine.structure import Layout
 from explorer.engine.trunk import Counter, Graph, without_autocast
@@ -50,7 +51,7 @@ class Walk:
         self.notes: list[str] = []
         self._one_by_one: set[int] = set()  # steps that vmap cannot go through
         with torch.enable_grad():
-            self.states = [x.detach().requires_grad_()]
+            self.states = cut([x], False)
             for step, label in zip(steps, labels, strict=True):
                 try:
                     # A clone: a step may change its input in place, as ReLU(inplace=True) does.
@@ -59,7 +60,7 @@ class Walk:
                     error.add_note(f"It was raised in {label}.")
                     raise
                 self._check(state, label)
-                self.states.append(state)
+                self.states.append(state.clone())  # or a step that keeps it may change it later
         for number, state in enumerate(self.states):
             if not state.isfinite().all():
                 where = self._labels[number - 1] if number else "x"
@@ -98,8 +99,16 @@ class Walk:
 
     def jacobian_bytes(self, t: int) -> int:
         """What J_t takes, all samples together, for t from 1."""
-        item = Layout([self.states[t]]).dtype.itemsize
-        return self.samples * self.width(t) * self.width(t - 1) * item
+        return self._bytes(t, t - 1)
+
+    @property
+    def product_bytes(self) -> int:
+        """What the largest of the products ∂h_T/∂h_t takes, all samples together."""
+        return max(self._bytes(len(self), t) for t in range(len(self) + 1))
+
+    def _bytes(self, rows: int, columns: int) -> int:
+        item = Layout([self.states[rows]]).dtype.itemsize
+        return self.samples * self.width(rows) * self.width(columns) * item
 
     @property
     def epsilon(self) -> float:

@@ -71,11 +71,12 @@ def gradient_flow(
     steps, names = _steps(modules)
     _require_state(x, batch)
     labels = [f"step {t} ({name})" for t, name in enumerate(names, 1)]
-    walk = Walk(steps, labels, x, batch)
-    run = _Run(walk, names, labels, _losses(losses), str(x.device), _dtype(x))
-    for _ in run.look():
-        pass
-    return run.flow("done")
+    with torch.inference_mode(False):
+        walk = Walk(steps, labels, x, batch)
+        run = _Run(walk, names, labels, _losses(losses), str(x.device), _dtype(x))
+        for _ in run.look():
+            pass
+        return run.flow("done")
 
 
 def execute_flow(
@@ -154,7 +155,7 @@ class _Run:
         self._told = -math.inf
 
     def _too_large(self) -> str:
-        """Why not all Jacobians can be kept; empty where they can."""
+        """Why not all Jacobians, or their products, can be kept; empty where they can."""
         sizes = [self._walk.jacobian_bytes(t) for t in range(1, len(self._walk) + 1)]
         largest = max(sizes)
         if largest > FORMED:
@@ -167,6 +168,12 @@ class _Run:
             return (
                 f"The Jacobians of all steps take {gigabytes(sum(sizes))} together, more than the "
                 f"{gigabytes(TOGETHER)} up to which they are kept."
+            )
+        widest = self._walk.product_bytes
+        if widest > FORMED:
+            return (
+                f"The products of the Jacobians take up to {gigabytes(widest)}, more than the "
+                f"{gigabytes(FORMED)} up to which one is formed."
             )
         return ""
 

@@ -109,6 +109,22 @@ def test_gradients_of_the_stack_itself_are_left_alone() -> None:
     assert torch.equal(x, kept) and not x.requires_grad
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_runs_where_gradients_are_off(mode: Callable[[], Any]) -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double()
+    expected = gradient_flow(net, normal(3), [torch.sum])
+    with mode():
+        found = gradient_flow(net, normal(3), [torch.sum])
+    assert (found.steps, found.gradients) == (expected.steps, expected.gradients)
+
+
+def test_step_that_gives_the_same_tensor_each_time() -> None:
+    kept = torch.zeros(3, dtype=DOUBLE)
+    flow = gradient_flow(3 * [lambda h: kept.copy_(2 * h)], normal(3), [torch.sum])
+    assert flow.steps == pytest.approx((2, 2, 2)) and flow.bound[0] == pytest.approx(8)
+    assert flow.gradients["sum"][1] == pytest.approx(4 * math.sqrt(3))
+
+
 @pytest.mark.parametrize(
     "modules, names",
     [
@@ -210,6 +226,15 @@ def test_too_large_to_keep_has_no_fan_but_all_else(
     assert re.match(words, flow.without_fan)
     told = ("step 1 (Linear): a note", "step 2 (Tanh): a note") if limit == "FORMED" else ()
     assert flow.notes == told
+
+
+def test_products_wider_than_every_step_are_not_formed() -> None:
+    net = nn.Sequential(nn.Linear(3000, 2), nn.Linear(2, 3000)).double()
+    flow = gradient_flow(net, normal(3000), [torch.sum])
+    assert flow.fan is None
+    assert flow.without_fan.startswith("The products of the Jacobians take up to 0.072 GB, more")
+    expected = [float(torch.linalg.matrix_norm(step.weight.detach(), 2)) for step in net]
+    assert flow.steps == pytest.approx(expected)
 
 
 def norms_by_matrix(walk: compute.Walk, t: int) -> tuple[Tensor, list[str]]:
