@@ -87,7 +87,8 @@ def hvp(f: Callable[[Any], Tensor], x: Any, v: Any) -> Any:
         if not z.requires_grad:
             raise ValueError("`f` gives a number that does not depend on `x`.")
         # No create_graph: for that a once_differentiable backward drops the tangents.
-        first = torch.autograd.grad(z, duals, allow_unused=True, materialize_grads=True)
+        with without_autocast(z.device.type):
+            first = torch.autograd.grad(z, duals, allow_unused=True, materialize_grads=True)
         tangents = [unpack_dual(each)[1] for each in first]
         return inputs.build(
             [
@@ -158,7 +159,7 @@ class _Hessian:
     """H = ∂²f/∂x² as an operator; x lies end to end as one vector."""
 
     def __init__(self, f: Callable[[Any], Tensor], x: Any) -> None:
-        self._f, self._x = f, x
+        self._x = x
         self._inputs = Inputs.of(x, "x")
         if any(each.is_complex() for each in self._inputs.tensors):
             raise ValueError("`x` is complex. Give its real and imaginary parts.")
@@ -191,7 +192,7 @@ class _Hessian:
         if self._forward_mode:
             structure = self._inputs.build(parts)
             try:
-                found = hvp(self._f, self._x, structure)
+                found = hvp(self._function.repeated, self._x, structure)
             except RuntimeError as error:
                 raise RuntimeError(
                     "`f` can neither be differentiated twice nor in forward mode "

@@ -518,6 +518,30 @@ def test_gradient_that_cannot_be_differentiated() -> None:
         torch.testing.assert_close(hvp(f, vector(3), ones), hvp(plain, vector(3), ones))
 
 
+def test_random_f_is_one_function_in_forward_mode_too() -> None:
+    square: Callable[..., Tensor] = OnceDifferentiable.apply
+
+    def f(x: Tensor) -> Tensor:
+        return torch.nn.functional.dropout(square(x), 0.5).sum()
+
+    with pytest.warns(UserWarning, match="`f` is random"):
+        found = hessian_eigenvalues(f, vector(30))
+    require_extremes(found, 0, 4)
+
+
+def test_hvp_goes_back_outside_of_autocast() -> None:
+    seen: list[bool] = []
+
+    def f(x: Tensor) -> Tensor:
+        y = x**2
+        y.register_hook(lambda _: seen.append(torch.is_autocast_enabled("cpu")))
+        return y.sum()
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        hvp(f, vector(3), vector(3))
+    assert seen == [False]
+
+
 def test_gradient_that_cannot_be_differentiated_in_either_way() -> None:
     class Neither(OnceDifferentiable):
         jvp = torch.autograd.Function.jvp
