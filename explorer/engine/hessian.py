@@ -181,6 +181,9 @@ class _Hessian:
         self._notes: list[str] = []
         self._function = function
         self._forward_mode = False
+        self._eps = max(torch.finfo(each.dtype).eps for each in (*self._own, z))
+        self._checked = False
+        self._unchecked: tuple[Tensor, Tensor] | None = None  # v and H·v
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -188,6 +191,30 @@ class _Hessian:
 
     def times(self, v: Tensor) -> Tensor:
         self.products += 1
+        product = self._times(v)
+        if self._unchecked is not None:
+            self._check(*self._unchecked, v, product)
+        elif not self._checked:
+            self._unchecked = v, product
+        return product
+
+    def _check(self, u: Tensor, along_u: Tensor, v: Tensor, along_v: Tensor) -> None:
+        """Holds uᵀ·(H·v) against vᵀ·(H·u), once: what a person's own backward gives may be the
+        gradient of no function, and its derivative not symmetric."""
+        self._checked, self._unchecked = True, None
+        largest = torch.maximum(along_u.abs().amax(), along_v.abs().amax())
+        if not largest:
+            return
+        along_u, along_v = along_u / largest, along_v / largest  # no square over- or underflows
+        norm = torch.linalg.vector_norm
+        apart = (u @ along_v - v @ along_u).abs()
+        if apart > self._eps**0.5 * (norm(along_u) * norm(v) + norm(along_v) * norm(u)):
+            self._notes.append(
+                "The second derivative of f is not symmetric, so that no value here can be "
+                "trusted: a backward of one's own in it may be wrong, or it rounds to few digits."
+            )
+
+    def _times(self, v: Tensor) -> Tensor:
         parts = self._layout.tensors(v)
         if self._forward_mode:
             structure = self._inputs.build(parts)
@@ -218,6 +245,7 @@ class _Hessian:
     def go_forward(self, why: str) -> None:
         """From now on H·v is taken by `hvp`."""
         self._forward_mode = True
+        self._checked, self._unchecked = False, None
         self._notes.append(
             "H·v was taken in forward mode, with a run of f each, since the gradient of f cannot "
             f"be differentiated: {why}."

@@ -518,6 +518,30 @@ def test_gradient_that_cannot_be_differentiated() -> None:
         torch.testing.assert_close(hvp(f, vector(3), ones), hvp(plain, vector(3), ones))
 
 
+class NoPotential(torch.autograd.Function):
+    """Its backward gives A·x, the gradient of a function only where A is symmetric."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Tensor) -> Tensor:
+        ctx.save_for_backward(x, matrix)
+        return x.sum()
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None]:
+        x, matrix = ctx.saved_tensors
+        return cotangent * (matrix @ x), None
+
+
+@pytest.mark.parametrize("size, scale", [(40, 1.0), (40, 1e-200), (2, 1.0)])
+def test_gradient_that_is_of_no_function(size: int, scale: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    matrix = scale * torch.randn(size, size, generator=generator, dtype=DOUBLE)
+    apply: Callable[..., Tensor] = NoPotential.apply
+    (note,) = hessian_eigenvalues(lambda x: apply(x, matrix), vector(size)).notes
+    assert note.startswith("The second derivative of f is not symmetric")
+    assert not hessian_eigenvalues(lambda x: apply(x, matrix + matrix.mT), vector(size)).notes
+
+
 def test_random_f_is_one_function_in_forward_mode_too() -> None:
     square: Callable[..., Tensor] = OnceDifferentiable.apply
 
