@@ -196,17 +196,25 @@ class Walk:
         Raises:
             ValueError: the step gives a sample something else alone than among the others.
         """
-        step, start = self._steps[t - 1], self.states[t - 1].detach()
+        step, label = self._steps[t - 1], self._labels[t - 1]
+        start, end = self.states[t - 1].detach(), self.states[t].detach()
         if not self.batch:
-            found = [spectral_norm(lambda h: step(h.clone()), start)]
-            return _values(found)
+            seen: list[Tensor] = []
+
+            def again(h: Tensor) -> Tensor:
+                state = step(h.clone())
+                seen.append(state.detach().clone())
+                return state
+
+            values, notes = _values([spectral_norm(again, start)])
+            return values, notes if _close(seen[0], end) else [*notes, _OTHER]
         found = []
-        for number, together in enumerate(self.states[t].detach()):
+        for number, together in enumerate(end):
             with torch.no_grad():
                 alone = step(start[number : number + 1].clone())[0]
-            limit = torch.finfo(alone.dtype).eps ** 0.5
-            if not torch.allclose(alone, together, rtol=limit, atol=limit, equal_nan=True):
-                raise ValueError(_MIXED.format(label=self._labels[t - 1]))
+                if not _close(alone, together):
+                    same = _close(step(start.clone()), end)
+                    raise ValueError((_MIXED if same else _CHANGING).format(label=label))
             one = start[number : number + 1]
             found.append(spectral_norm(lambda h: step(h.clone()), one))
         return _values(found)
@@ -221,6 +229,24 @@ _MIXED = (
     "{label} mixes the samples of the batch, as batch norm in training mode does, so that no "
     "sample has a Jacobian of its own. Put it in .eval(), or give one sample with batch=False."
 )
+
+
+_CHANGING = (
+    "{label} gives another state each time it is called, as dropout does, and it is too large for "
+    "one call to tell the Jacobian of every sample. Put it in .eval()."
+)
+
+_OTHER = (
+    "The step gave another state when it was called again for its norm, as dropout does: the norm "
+    "is of that call, and the gradients are of the first."
+)
+
+
+def _close(state: Tensor, other: Tensor) -> bool:
+    """Whether two states are one but for rounding."""
+    limit = torch.finfo(other.dtype).eps ** 0.5
+    size = float(other.nan_to_num(0, 0, 0).abs().amax())
+    return torch.allclose(state, other, rtol=limit, atol=limit * size, equal_nan=True)
 
 
 def _values(found: Sequence[SpectralNorm]) -> tuple[Tensor, list[str]]:

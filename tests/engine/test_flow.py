@@ -421,7 +421,19 @@ def test_norms_without_the_matrix_are_of_the_same_step(
         assert notes == ["a note"]
 
 
-def test_norms_without_the_matrix_refuse_what_mixes_samples() -> None:
-    walked = walk([lambda h: h - h.mean(0)], normal(3, 4), batch=True)
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_norms_without_the_matrix_refuse_what_mixes_samples(scale: float) -> None:
+    walked = walk([lambda h: h - h.mean(0)], scale * normal(3, 4), batch=True)
     with pytest.raises(ValueError, match="step 1 mixes the samples"):
+        walked.norms_without(1)
+
+
+def test_step_that_is_another_when_it_is_called_again_for_its_norm() -> None:
+    factors = iter(range(1, 10))
+    walked = walk([lambda h: next(factors) * h], normal(4))
+    norms, notes = walked.norms_without(1)
+    assert norms.tolist() == pytest.approx([2])
+    assert notes[-1].startswith("The step gave another state when it was called again")
+    walked = walk([lambda h: next(factors) * h], normal(3, 4), batch=True)
+    with pytest.raises(ValueError, match="step 1 gives another state each time it is called"):
         walked.norms_without(1)
