@@ -104,15 +104,18 @@ def jacobian_distance(
     """‖J_f − J_g‖₂ at x, for two functions of the same x with y of the same size: how far two ways
     to compute one function differ in their whole derivative.
 
-    What is below the rounding of the two is not resolved further. Arguments, errors and warnings
-    are those of `spectral_norm`; each product with the difference counts two.
+    What is below the rounding of the two is not resolved further; where they are random, g gets
+    the random numbers of f. Arguments, errors and warnings are those of `spectral_norm`; each
+    product with the difference counts two.
 
     Raises:
         ValueError: the two give y of different sizes.
     """
     require_rtol(rtol)
     with torch.inference_mode(False), torch.enable_grad():
-        return _norm(_Difference(Derivative(f, x), Derivative(g, x, "g")), rtol, lambda: True)
+        one = Derivative(f, x)
+        one.rewind()
+        return _norm(_Difference(one, Derivative(g, x, "g")), rtol, lambda: True)
 
 
 def singular_values(
@@ -205,6 +208,10 @@ class Derivative:
     @property
     def notes(self) -> tuple[str, ...]:
         return (*self._function.notes, *self._notes)
+
+    def rewind(self) -> None:
+        """Puts random numbers and buffers back to what f found, where it changed them."""
+        self._function.rewind()
 
     def transposed_times(self, u: Tensor) -> Tensor:
         self.products += 1

@@ -101,6 +101,11 @@ class SlowFunction:
         """Wall seconds of the last call."""
         self.notes: list[str] = []
 
+    def rewind(self) -> None:
+        """Puts random numbers and buffers back to what the first call found, where it changed
+        them."""
+        self._repetition.rewind()
+
     def repeated(self, x: Any) -> Any:
         """f itself, neither checked nor counted."""
         with self._repetition:
@@ -315,6 +320,10 @@ class _Repetition:
             self._after = generators, [each.clone() for each in buffers] if self.notes else []
         else:
             self._restore(self._after)
+
+    def rewind(self) -> None:
+        if self._before is not None:
+            self._restore(self._before)
 
     def _generators(self) -> list[Tensor]:
         states = [torch.get_rng_state()]

@@ -477,6 +477,13 @@ def test_distance_of_two_functions() -> None:
         assert near.value == pytest.approx(1e-6 * torch.linalg.matrix_norm(one, 2).item(), rel=1e-4)
 
 
+def test_distance_of_random_functions_is_with_the_same_numbers() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(80, 80), torch.nn.Dropout(0.5)).to(DOUBLE)
+    with pytest.warns(UserWarning, match="`f` is random"):
+        found = jacobian_distance(module, module, drawn(80))
+    assert found.value == 0
+
+
 def test_distance_below_rounding_ends() -> None:
     one, other, x = drawn(90, 90), drawn(90, 90, seed=1), drawn(90)
     found = jacobian_distance(lambda x: one @ (other @ x), lambda x: (one @ other) @ x, x)
