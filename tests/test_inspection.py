@@ -18,6 +18,7 @@ from explorer.functions import FUNCTIONS
 from explorer.functions.description import Problem
 from explorer.heads import HEADS, Head
 from explorer.result import Array, Result
+from tests.once import Once
 from tests.runs import experiment, run, seen
 
 SMALL: dict[str, Any] = {"repeats": 1, "paths": "retain_graph,reuse"}
@@ -126,27 +127,11 @@ def test_products_are_with_the_matrix_where_one_is_there(monkeypatch: pytest.Mon
 
 
 def test_f_that_is_not_differentiable_twice_is_taken_in_forward_mode_and_told() -> None:
-    class Stiff(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            ctx.save_for_backward(x)
-            ctx.save_for_forward(x)
-            return x.sin()
-
-        @staticmethod
-        @torch.autograd.function.once_differentiable
-        def backward(ctx: Any, cotangent: Tensor) -> Tensor:
-            return cotangent * ctx.saved_tensors[0].cos()
-
-        @staticmethod
-        def jvp(ctx: Any, tangent: Tensor) -> Tensor:
-            return tangent * ctx.saved_tensors[0].cos()
-
     start = torch.linspace(0.1, 1.5, 200, dtype=torch.float64)
 
     @explorer.function(x=start)
     def stiff(x: Tensor) -> Tensor:
-        apply: Callable[[Tensor], Tensor] = Stiff.apply
+        apply: Callable[[Tensor], Tensor] = Once.apply
         return apply(x)
 
     result = without_room({"function": "stiff", "repeats": 1, "size": 200, "heads": "square"})

@@ -6,7 +6,7 @@ import ipywidgets as widgets
 from IPython.display import display
 
 from explorer.app.flow import FlowPictures
-from explorer.app.panel import asset
+from explorer.app.panel import style
 from explorer.flow.result import Flow
 
 
@@ -15,8 +15,7 @@ def flow_view(flow: Flow) -> widgets.VBox:
     pictures = FlowPictures(lambda call: call, lambda changed: None, lambda flow: None)
     pictures.show(flow)
     pictures.remedies.layout.display = "none"
-    style = widgets.HTML(f"<style>{asset('style.css')}{asset('../figures.css')}</style>")
-    view = widgets.VBox([style, pictures.widget])
+    view = widgets.VBox([style(), pictures.widget])
     view.add_class("explorer")
     return view
 

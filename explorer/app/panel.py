@@ -103,8 +103,7 @@ class Panel:
         left.add_class("explorer-left")
         body = widgets.Box([left, self.pictures.widget])
         body.add_class("explorer-body")
-        style = widgets.HTML(f"<style>{asset('style.css')}{asset('../figures.css')}</style>")
-        whole = widgets.VBox([style, body, self._link])
+        whole = widgets.VBox([style(), body, self._link])
         whole.add_class("explorer")
         return whole
 
@@ -213,6 +212,11 @@ def _expectation(expected: float) -> str:
     if expected < AUTO:
         return "Changes run by themselves."
     return f"Press Run: about {seconds(expected)}."
+
+
+def style() -> widgets.HTML:
+    """What the widgets of a panel look like."""
+    return widgets.HTML(f"<style>{asset('style.css')}{asset('../figures.css')}</style>")
 
 
 def asset(name: str) -> str:

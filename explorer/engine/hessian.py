@@ -16,6 +16,7 @@ from explorer.engine.heads import scalar
 from explorer.engine.paths import cut
 from explorer.engine.spectrum import (
     NoSecondDerivative,
+    adjoint,
     first_line,
     require_entries,
     require_rtol,
@@ -202,13 +203,7 @@ class _Hessian:
         """Holds uᵀ·(H·v) against vᵀ·(H·u), once: what a person's own backward gives may be the
         gradient of no function, and its derivative not symmetric."""
         self._checked, self._unchecked = True, None
-        largest = torch.maximum(along_u.abs().amax(), along_v.abs().amax())
-        if not largest:
-            return
-        along_u, along_v = along_u / largest, along_v / largest  # no square over- or underflows
-        norm = torch.linalg.vector_norm
-        apart = (u @ along_v - v @ along_u).abs()
-        if apart > self._eps**0.5 * (norm(along_u) * norm(v) + norm(along_v) * norm(u)):
+        if not adjoint(along_v, u, along_u, v, self._eps):
             self._notes.append(
                 "The second derivative of f is not symmetric, so that no value here can be "
                 "trusted: a backward of one's own in it may be wrong, or it rounds to few digits."

@@ -234,16 +234,7 @@ class Derivative:
         """Holds uᵀ·(J·v) against (Jᵀ·u)ᵀ·v, once: a backward of a person's own may detach what J·v
         is taken from."""
         self._checked, self._unchecked = True, None
-        largest = torch.maximum(forward.abs().amax(), back.abs().amax())
-        if not largest:
-            return
-        forward, back = forward / largest, back / largest  # no square over- or underflows
-        one, other = u @ forward, back @ v
-        norm = torch.linalg.vector_norm
-        size = norm(forward) * norm(u) + norm(back) * norm(v)
-        if bool((one - other).abs() <= self._eps**0.5 * size):
-            return
-        if not bool(one.isfinite() & other.isfinite()):
+        if adjoint(forward, u, back, v, self._eps):
             return
         if not self._forward_mode:
             raise NoSecondDerivative("it gives another J·v than Jᵀ·u")
@@ -400,6 +391,20 @@ def _leading(operator: Derivative, k: int, rtol: float) -> tuple[list[Triple] | 
         )
         if enough or not found.triples:
             return known[:k], []
+
+
+def adjoint(forward: Tensor, u: Tensor, back: Tensor, v: Tensor, eps: float) -> bool:
+    """Whether uᵀ·(J·v) and (Jᵀ·u)ᵀ·v are one, but for rounding in numbers of that eps; and where a
+    product is not finite, which tells nothing."""
+    largest = torch.maximum(forward.abs().amax(), back.abs().amax())
+    if not largest:
+        return True
+    forward, back = forward / largest, back / largest  # no square over- or underflows
+    one, other = u @ forward, back @ v
+    norm = torch.linalg.vector_norm
+    size = norm(forward) * norm(u) + norm(back) * norm(v)
+    near = (one - other).abs() <= eps**0.5 * size
+    return bool(near | ~(one.isfinite() & other.isfinite()))
 
 
 class TakesForwardMode(Protocol):

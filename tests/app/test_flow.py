@@ -127,16 +127,22 @@ def test_another_change_is_not_compared(started):
 
 
 def test_a_run_teaches_how_long_others_will_take(started):
-    flow, longer = started.runner.result, FlowExperiment(steps=400)
+    flow = started.runner.result
+
+    def hundred_steps() -> float:
+        return started.expected(FlowExperiment(steps=500)) - started.expected(
+            FlowExperiment(steps=400)
+        )
+
     ways = {
         name: each.model_copy(update={"minimum": 50 * each.minimum})
         for name, each in (("naive", flow.ways.naive), ("jacobians", flow.ways.jacobians),
                            ("chain", flow.ways.chain))
     }  # fmt: skip
-    before = started.expected(longer)
+    before = hundred_steps()
     slow = flow.model_copy(update={"ways": flow.ways.model_copy(update=ways)})
     started.runner.result = slow
-    assert 40 < started.expected(longer) / before < 50.1  # but for the start of a run
+    assert hundred_steps() == pytest.approx(50 * before)
 
 
 def test_reset_takes_everything_back(panel):

@@ -1,7 +1,6 @@
 """Singular values and extreme eigenvalues from products alone, of matrices of known ones."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +18,7 @@ DOUBLE = torch.float64
 EPS = torch.finfo(DOUBLE).eps
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Several threads wait for one another at every small product, where cores are shared."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Singular values of dy/dx without the matrix, against closed forms and dense decompositions."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,18 +18,13 @@ from explorer.engine.spectrum import (
     singular_values,
     spectral_norm,
 )
+from tests.once import Once
 from tests.passes import counting
 
 DOUBLE = torch.float64
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Several threads wait for one another at every small product, where cores are shared."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def drawn(*shape: int, seed: int = 0, dtype: torch.dtype = DOUBLE) -> Tensor:
@@ -278,27 +273,6 @@ def test_without_grad(mode: Any) -> None:
         found = spectral_norm(torch.sin, x)
     assert found.value == pytest.approx(x.cos().abs().max().item(), rel=1e-6)
     assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
-
-
-class Once(torch.autograd.Function):
-    """The sine, whose backward cannot be differentiated."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        ctx.save_for_forward(x)
-        return x.sin()
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return cotangent * x.cos()
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return tangent * x.cos()
 
 
 class Detaching(Once):
