@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from explorer.flow.compute import gradient_flow
     from explorer.own import function, head
     from explorer.result import Result
+    from explorer.study.run import sweep
+    from explorer.study.study import Study
     from explorer.worker import Worker
 
 _HOME = {
@@ -41,6 +43,7 @@ _HOME = {
     "Result": "result",
     "SingularValues": "engine.spectrum",
     "SpectralNorm": "engine.spectrum",
+    "Study": "study.study",
     "Worker": "worker",
     "function": "own",
     "gradient_flow": "flow.compute",
@@ -55,6 +58,7 @@ _HOME = {
     "pullback": "engine.gradients",
     "singular_values": "engine.spectrum",
     "spectral_norm": "engine.spectrum",
+    "sweep": "study.run",
 }
 
 __all__ = [
@@ -67,6 +71,7 @@ __all__ = [
     "Result",
     "SingularValues",
     "SpectralNorm",
+    "Study",
     "Worker",
     "function",
     "gradient_flow",
@@ -81,6 +86,7 @@ __all__ = [
     "pullback",
     "singular_values",
     "spectral_norm",
+    "sweep",
 ]
 
 

@@ -309,7 +309,7 @@ def _flow(
 
 def _measure(
     send: Callable[[Event], None],
-    events: Callable[[], Iterator[Progress | Linearized | Seen]],
+    events: Callable[[], Iterator[Progress | Linearized | Result | Flow]],
     memory_limit: int | None,
 ) -> None:
     """Sends on what a run yields, when it has its turn; the last Result or Flow is what it did."""

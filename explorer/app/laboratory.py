@@ -11,7 +11,6 @@ import ipywidgets as widgets
 from IPython.display import Javascript, display
 
 from explorer import own
-from explorer.app.autorun import Pace
 from explorer.app.control import problem
 from explorer.app.controls import Controls
 from explorer.app.panel import Panel, asset
@@ -19,6 +18,7 @@ from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
 from explorer.app.state import FLOW_QUERY, State
 from explorer.experiment import Experiment, from_query
+from explorer.pace import Pace
 from explorer.worker import Worker
 
 PANELS = {"Heads on f": "", "Gradient flow": "flow"}

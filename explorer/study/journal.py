@@ -1,0 +1,201 @@
+"""The file of a sweep: one line of JSON a point, each written at once and whole.
+
+Whatever ends the program, a kill, a full disk or a power cut, what was written before stays: a line
+that did not come to its end is found when the file is next opened, told, and cut off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from filelock import FileLock, Timeout
+
+from explorer.study.point import MOST_BYTES, Point
+from explorer.study.sweep import Sweep
+from explorer.turn import folder
+
+_BLOCK = 1 << 20
+
+
+class JournalError(Exception):
+    """The file cannot be used for this sweep; the message is a sentence that says why."""
+
+
+class Journal:
+    """The open file of one sweep, held for this program alone; to be used in a `with`.
+
+    Attributes:
+        points: what the file holds of the sweep, in its order.
+        told: a sentence on what was cut off, empty where nothing was.
+
+    Raises:
+        JournalError: it is no file of this sweep, or another program has it.
+        OSError: it cannot be read or written.
+    """
+
+    def __init__(self, path: str | Path, sweep: Sweep) -> None:
+        self.path = Path(path)
+        self.told = ""
+        target = Path(os.path.realpath(self.path))
+        # Not beside the file: a lock file would stay there.
+        name = hashlib.sha256(os.fsencode(target)).hexdigest()[:16]
+        self._lock = FileLock(folder() / f"{name}.sweep.lock", mode=0o666)
+        try:
+            self._lock.acquire(blocking=False)
+        except Timeout:
+            raise JournalError(
+                f"{path} is being written by another sweep. Wait for it, or choose another file."
+            ) from None
+        try:
+            self._open(target)
+            try:
+                self.points = self._read(sweep)
+            except BaseException:
+                os.close(self._file)
+                raise
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+        self._lock.release()
+
+    def append(self, point: Point) -> None:
+        """Writes a point's line, and returns when it is on the disk.
+
+        Raises:
+            OSError: it is not; of the line nothing stays in the file then.
+        """
+        try:
+            _write(self._file, point.line)
+            os.fsync(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._size)
+            raise type(error)(f"Cannot write {self.path}: {error.strerror or error}.") from error
+        self._size += len(point.line)
+
+    def _open(self, target: Path) -> None:
+        there = target.exists()
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        self._file = os.open(target, flags, 0o666)
+        if not there and hasattr(os, "O_DIRECTORY"):  # the new name, too, has to be on the disk
+            directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+
+    def _read(self, sweep: Sweep) -> list[Point]:
+        """The points there are; what is no whole line at the end of the file is cut off."""
+        points: list[Point] = []
+        keys = {place.key for place in sweep.places}
+        seen: set[str] = set()
+        self._size = 0
+        for number, line in enumerate(_lines(self._file, self.path), 1):
+            point = _point(line)
+            if point is None:
+                end = self._size + len(line)
+                if end < os.fstat(self._file).st_size or (not points and not _is_start(line)):
+                    raise JournalError(
+                        f"{self.path} is no file of a sweep: line {number} is none of its points. "
+                        "Choose another file."
+                    )
+                self.told = (
+                    f"The last line of {self.path} was incomplete, as a sweep that was killed "
+                    f"leaves it: its {len(line)} bytes were cut off, and the point is measured "
+                    "again."
+                )
+                break
+            if point.sweep != sweep.key or point.point not in keys:
+                raise JournalError(
+                    f"{self.path} holds another sweep, over {', '.join(point.at)}, or with other "
+                    "settings. Give the command that began it, or choose another file."
+                )
+            if point.point in seen:
+                raise JournalError(
+                    f"{self.path} has the point of line {number} twice. Choose another file."
+                )
+            seen.add(point.point)
+            points.append(point)
+            self._size += len(line)
+        if os.fstat(self._file).st_size > self._size:
+            os.ftruncate(self._file, self._size)
+        if points and not points[-1].line.endswith(b"\n"):
+            _write(self._file, b"\n")
+            self._size += 1
+        os.fsync(self._file)
+        return points
+
+
+def read(path: str | Path) -> list[Point]:
+    """The points of a file, which stays as it is; of its last line, what is incomplete is left out.
+
+    Raises:
+        JournalError: it is no file of a sweep.
+        OSError: it cannot be read.
+    """
+    points = []
+    with open(path, "rb") as file:
+        lines = list(_lines(file.fileno(), Path(path)))
+    for number, line in enumerate(lines, 1):
+        point = _point(line)
+        if point is None and (number < len(lines) or number == 1):
+            raise JournalError(
+                f"{path} is no file of a sweep: line {number} is none of its points."
+            )
+        if point is not None:
+            points.append(point)
+    return points
+
+
+def _point(line: bytes) -> Point | None:
+    try:
+        return Point.read(line)
+    except ValueError:
+        return None
+
+
+def _is_start(line: bytes) -> bool:
+    """Whether a line can be the beginning of a first point, as a kill may leave it."""
+    start = b'{"schema":1,"sweep":"'
+    return line.startswith(start) or start.startswith(line)
+
+
+def _lines(file: int, path: Path) -> Iterator[bytes]:
+    """The lines with their ends, the last one as it is; raises JournalError for one too long."""
+    rest, place = b"", 0
+    while block := os.pread(file, _BLOCK, place) if hasattr(os, "pread") else _at(file, place):
+        place += len(block)
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+        if len(rest) > MOST_BYTES:
+            raise JournalError(f"{path} is no file of a sweep: it has a line of {len(rest)} bytes.")
+    if rest:
+        yield rest
+
+
+def _at(file: int, place: int) -> bytes:
+    os.lseek(file, place, os.SEEK_SET)
+    return os.read(file, _BLOCK)
+
+
+def _write(file: int, text: bytes) -> None:
+    """All of the text: a signal or a full disk may end a write early."""
+    while text:
+        text = text[os.write(file, text) :]
