@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from explorer.flow.compute import gradient_flow
     from explorer.own import function, head
     from explorer.result import Result
+    from explorer.study.journal import read_study
     from explorer.study.run import sweep
     from explorer.study.study import Study
     from explorer.worker import Worker
@@ -56,6 +57,7 @@ _HOME = {
     "matrix_exp": "exponential",
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
+    "read_study": "study.journal",
     "singular_values": "engine.spectrum",
     "spectral_norm": "engine.spectrum",
     "sweep": "study.run",
@@ -84,6 +86,7 @@ __all__ = [
     "matrix_exp",
     "plan",
     "pullback",
+    "read_study",
     "singular_values",
     "spectral_norm",
     "sweep",

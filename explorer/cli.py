@@ -246,8 +246,7 @@ def sweep(
         if problems:
             raise InvalidExperiment(problems)
         _require_places({"jsonl": jsonl_file, "html": html_file})
-        seconds = TOTAL.parse(total)
-        wanted = Sweep(given, over)
+        wanted = Sweep(given, over, total=TOTAL.parse(total))
         with ExitStack() as stack:
             journal = stack.enter_context(Journal(jsonl_file, wanted)) if jsonl_file else None
             executor, at_once = None, 1
@@ -256,7 +255,7 @@ def sweep(
 
                 executor, at_once = stack.enter_context(cluster.executor(address))
             ending = _follow(
-                Running(wanted, journal=journal, total=seconds, executor=executor, at_once=at_once)
+                Running(wanted, journal=journal, executor=executor, at_once=at_once)
             )
     except FieldError as error:
         _refuse({"total": str(error)}, _SWEPT)

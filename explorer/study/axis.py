@@ -23,6 +23,14 @@ NOT_SWEPT = {"scaling": "it measures many numbers of heads in each run: sweep he
 HEADS = Field("heads", "integer", "Number of heads K", minimum=1, maximum=MOST)
 """The axis of the heads: the first K of the set of powers."""
 
+class AxisField(Field):
+    """An axis as it is written, in a text box."""
+
+    @property
+    def allowed(self) -> str:
+        return "NAME=A,B,C, NAME=LOW:HIGH:logN or NAME=LOW:HIGH:linN, for example size=50:800:log5"
+
+
 _RANGE = re.compile(r"([^:]*):([^:]*):\s*(log|lin)([0-9]{1,9})\s*")
 
 Value = int | float | bool | str
@@ -75,10 +83,8 @@ def axis(written: str, fields: Mapping[str, Field]) -> Axis:
     """
     name, equals, rest = written.partition("=")
     if not equals:
-        raise FieldError(
-            f"{shown(written)} is no axis. Allowed: NAME=A,B,C, NAME=LOW:HIGH:logN or "
-            "NAME=LOW:HIGH:linN, for example size=50:800:log5."
-        )
+        allowed = AxisField("over", "choice", "Axis").allowed
+        raise FieldError(f"{shown(written)} is no axis. Allowed: {allowed}.")
     field = _field(name.strip(), fields)
     if field.kind in ("integer", "number") and ":" in rest:
         return _axis(field, _range(field, rest))

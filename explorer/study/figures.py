@@ -174,7 +174,7 @@ def _index(axis: Axis, point: Point) -> float:
 def _colour(axis: Axis, index: int) -> str:
     """Evenly spaced in a scale that is read in dark and light: its two ends are left out."""
     share = index / max(1, len(axis.values) - 1)
-    (colour,) = sample_colorscale(_SCALE, [0.12 + 0.68 * share])
+    (colour,) = sample_colorscale(_SCALE, [0.25 + 0.6 * share])
     return str(colour)
 
 

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from filelock import FileLock, Timeout
 
+from explorer.experiment import DEFAULT_FUNCTION, table
+from explorer.functions import FUNCTIONS
+from explorer.study.axis import HEADS, Axis, Value, is_number
 from explorer.study.point import MOST_BYTES, Point
+from explorer.study.study import Study
 from explorer.study.sweep import Sweep
 from explorer.turn import folder
 
@@ -142,25 +147,59 @@ class Journal:
         return points
 
 
-def read(path: str | Path) -> list[Point]:
-    """The points of a file, which stays as it is; of its last line, what is incomplete is left out.
+def read_study(path: str | Path) -> Study:
+    """The study of a file, which stays as it is; of its last line, what is incomplete is left out.
 
     Raises:
         JournalError: it is no file of a sweep.
         OSError: it cannot be read.
     """
-    points = []
     with open(path, "rb") as file:
         lines = list(_lines(file.fileno(), Path(path)))
-    for number, line in enumerate(lines, 1):
-        point = _point(line)
-        if point is None and (number < len(lines) or number == 1):
-            raise JournalError(
-                f"{path} is no file of a sweep: line {number} is none of its points."
-            )
-        if point is not None:
-            points.append(point)
-    return points
+    found = [_point(line) for line in lines]
+    points = tuple(point for point in found if point is not None)
+    if not points or None in found[:-1]:
+        number = found.index(None) + 1 if found else 1
+        raise JournalError(
+            f"{path} is no file of a sweep: line {number} is none of its points."
+        )  # fmt: skip
+    values = _values_of(points)
+    axes = _axes(points, values.get("function", DEFAULT_FUNCTION))
+    swept = {axis.name for axis in axes}
+    given = {name: value for name, value in values.items() if name not in swept}
+    key, planned = points[0].sweep, len(points)
+    return Study(
+        key=key, given=given, axes=axes, points=points, planned=planned, status="done"
+    )  # fmt: skip
+
+
+def _values_of(points: Sequence[Point]) -> dict[str, Any]:
+    """The fields of the first experiment that ran; none where its function is not known here."""
+    for point in points:
+        with suppress(ValueError):
+            if (result := point.result) is not None:
+                return result.experiment.values
+    return {}
+
+
+def _axes(points: Sequence[Point], function: str) -> tuple[Axis, ...]:
+    """The axes as the points tell them."""
+    names = list(points[0].at)
+    function = str(points[0].at.get("function", function))
+    fields = table(function if function in FUNCTIONS else DEFAULT_FUNCTION)
+    return tuple(
+        Axis(
+            name,
+            HEADS.label if name == "heads" else fields[name].label if name in fields else name,
+            _values(point.at[name] for point in points),
+        )
+        for name in names
+    )
+
+
+def _values(found: Iterable[Value]) -> tuple[Value, ...]:
+    values = tuple(dict.fromkeys(found))
+    return tuple(sorted(values)) if all(map(is_number, values)) else values
 
 
 def _point(line: bytes) -> Point | None:

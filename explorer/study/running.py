@@ -42,7 +42,6 @@ class Running:
     Args:
         journal: where every point is written at once, open; the points that it has are not measured
             again. None to keep them in memory alone.
-        total: seconds after which no point is begun and the one that is measured is dropped.
         executor: what takes the points; by default they are measured here, in processes of their
             own, which a cancel ends at once. Elsewhere it lets the points that have begun go on.
         at_once: points that are given to the executor at a time.
@@ -54,13 +53,12 @@ class Running:
         worker: Worker | None = None,
         *,
         journal: Journal | None = None,
-        total: float | None = None,
         executor: Executor | None = None,
         at_once: int = 8,
     ) -> None:
         self._sweep = sweep
         self._journal = journal
-        self._total = math.inf if total is None else total
+        self._total = math.inf if sweep.total is None else sweep.total
         self._points: list[Point] = list(journal.points) if journal else []
         self._notes = [journal.told] if journal and journal.told else []
         self._doing = ""
@@ -200,6 +198,7 @@ class Running:
 
     def _study(self, status: Literal["running", "done", "cancelled"]) -> Study:
         return Study(
+            key=self._sweep.key,
             given=self._sweep.given,
             axes=self._sweep.axes,
             points=tuple(self._points),
@@ -213,6 +212,12 @@ def _failed(error: InvalidExperiment | OSError, study: Study) -> Failed:
     if isinstance(error, InvalidExperiment):
         return Failed("invalid", str(error), error.problems, study)
     return Failed("error", str(error), {}, study)
+
+
+def expected_seconds(sweep: Sweep) -> float:
+    """Seconds to expect of a whole sweep, before any of it was measured."""
+    seconds = _Forecast(sweep).remaining(list(sweep.places))
+    return seconds if sweep.total is None else min(seconds, sweep.total)
 
 
 @dataclass

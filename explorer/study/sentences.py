@@ -174,28 +174,44 @@ def _accuracy(study: Study) -> str:
 
 def _wrong(study: Study) -> list[str]:
     told_ = []
-    for name in study.paths():
-        at = [p for p in study.points if name in p.paths and p.paths[name].wrong]
-        if at:
-            off = [p.paths[name].error for p in at]
-            known = [each for each in off if each is not None and math.isfinite(each)]
-            by = f", up to {units.relative(max(known))} off" if known else ""
-            told_.append(
-                f"{name} gives wrong gradients at {_points(at)}{_common(study, at)}{by}, and is "
-                "not ranked there."
-            )
+    for names, at in _alike(study, lambda path: path.wrong):
+        off = [p.paths[name].error for p in at for name in names]
+        known = [each for each in off if each is not None and math.isfinite(each)]
+        by = f", up to {units.relative(max(known))} off" if known else ""
+        gives, is_ = ("gives", "is") if len(names) == 1 else ("give", "are")
+        told_.append(
+            f"{units.listed(names)} {gives} wrong gradients at {_points(at)}{_common(study, at)}"
+            f"{by}, and {is_} not ranked there."
+        )
     return told_
 
 
 def _left_out(study: Study) -> list[str]:
     told_ = []
-    for name in study.paths():
-        at = [p for p in study.points if name in p.paths and p.paths[name].seconds is None]
-        if at:
-            expected = [p.paths[name].predicted or 0.0 for p in at]
-            about = f"; it would take up to {units.seconds(max(expected))}" if max(expected) else ""
-            told_.append(f"{name} was not timed at {_points(at)}{_common(study, at)}{about}.")
+    for names, at in _alike(study, lambda path: path.seconds is None):
+        expected = max(p.paths[name].predicted or 0.0 for p in at for name in names)
+        about = f"; it would take up to {units.seconds(expected)}" if expected else ""
+        was = "was" if len(names) == 1 else "were"
+        told_.append(
+            f"{units.listed(names)} {was} not timed at {_points(at)}{_common(study, at)}{about}."
+        )
     return told_
+
+
+def _alike(
+    study: Study, holds: Callable[[PathPoint], bool]
+) -> list[tuple[list[str], list[Point]]]:
+    """The points at which something holds of a path, the paths with the same points together."""
+    found: dict[tuple[int, ...], list[str]] = {}
+    for name in study.paths():
+        at = tuple(
+            number
+            for number, point in enumerate(study.points)
+            if (path := point.paths.get(name)) is not None and holds(path)
+        )
+        if at:
+            found.setdefault(at, []).append(name)
+    return [(names, [study.points[i] for i in at]) for at, names in found.items()]
 
 
 def _problems(study: Study) -> list[str]:

@@ -47,13 +47,21 @@ class Sweep:
     Attributes:
         given: the other fields' values by name, those left out having their defaults.
         axes: one to three, of different fields.
+        total: seconds after which no point is begun, None for no limit; it changes no point.
 
     Raises:
         InvalidExperiment: a value or an axis is not allowed; `.problems` says which and what is,
             that of the axes and their combinations under `over`.
     """
 
-    def __init__(self, given: Mapping[str, Any], over: Sequence[str] | Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        over: Sequence[str] | Mapping[str, Any],
+        *,
+        total: float | None = None,
+    ) -> None:
+        self.total = total
         self.given = {name: value for name, value in given.items() if name not in NOT_SWEPT}
         problems = {
             name: f"{name} cannot be part of a sweep: {reason}."
