@@ -110,7 +110,7 @@ class Journal:
         points: list[Point] = []
         keys = {place.key for place in sweep.places}
         seen: set[str] = set()
-        self._size = 0
+        self._size, ended = 0, True
         for number, line in enumerate(_lines(self._file, self.path), 1):
             point = _point(line)
             if point is None:
@@ -138,9 +138,10 @@ class Journal:
             seen.add(point.point)
             points.append(point)
             self._size += len(line)
+            ended = line.endswith(b"\n")
         if os.fstat(self._file).st_size > self._size:
             os.ftruncate(self._file, self._size)
-        if points and not points[-1].line.endswith(b"\n"):
+        if not ended:
             _write(self._file, b"\n")
             self._size += 1
         os.fsync(self._file)
@@ -204,7 +205,7 @@ def _values(found: Iterable[Value]) -> tuple[Value, ...]:
 
 def _point(line: bytes) -> Point | None:
     try:
-        return Point.read(line)
+        return Point.read(line if line.endswith(b"\n") else line + b"\n")
     except ValueError:
         return None
 

@@ -66,7 +66,8 @@ class Running:
         self._own: Measuring | None = None
         if executor is None:
             self._own = Measuring(worker or Worker(), self._tell)
-            executor, at_once = ThreadPoolExecutor(1), 1
+            # The next point starts while the last one is being written.
+            executor, at_once = ThreadPoolExecutor(1), 2
         self._executor = executor
         self._at_once = at_once
         self._forecast = _Forecast(sweep)
@@ -119,8 +120,8 @@ class Running:
                 except (InvalidExperiment, OSError) as error:
                     yield _failed(error, self._study("cancelled"))
                     return
-                except Ended:  # by the budget in all
-                    continue
+                except Ended:
+                    self._note_total()
                 except Exception as error:
                     failures += 1
                     self._note(
@@ -142,10 +143,7 @@ class Running:
             place = waiting.pop()
             experiment = self._sweep.experiment(place.at)
             if self._forecast.begin(place, experiment) > left:
-                self._note(
-                    f"The budget of {roughly(self._total)} in all left points out. The same "
-                    "command goes on with them."
-                )
+                self._note_total()
                 continue
             forward, budget = self._forecast.forward(experiment), experiment.budget
             if budget is not None and forward > _BEYOND * budget:
@@ -183,6 +181,12 @@ class Running:
 
     def _tell(self, text: str) -> None:
         self._doing = text
+
+    def _note_total(self) -> None:
+        self._note(
+            f"The {roughly(self._total)} for all points left some out: the same sweep goes on with "
+            "them, if its points are kept in a file."
+        )
 
     def _note(self, note: str) -> None:
         if note not in self._notes:
