@@ -5,11 +5,6 @@ What is sent to an executor is plain: the experiment as JSON, and a person's own
 
 from __future__ import annotations
 
-import multiprocessing
-import pickle
-import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -132,63 +127,12 @@ def _point(task: Task, ending: Ending, seconds: float, late: bool, budget: float
     return Point.of(task.sweep, place.key, place.at, seconds, result, problem)
 
 
-# What an executor runs, wherever that is.
-
-
 def measure(task: Task) -> Point:
     """The point, measured on the machine that an executor chose. Raises as Measuring does."""
-    # Dask's workers are daemonic processes, which multiprocessing lets have no children.
-    if multiprocessing.current_process().daemon:
-        return _apart(task)
     return Measuring(_worker())(task)
 
 
 @cache
 def _worker() -> Worker:
+    """One for all points that this process takes."""
     return Worker()
-
-
-def _apart(task: Task) -> Point:
-    """The same in a program of its own, which ends when this process does."""
-    command = [sys.executable, "-m", "explorer.study.measuring"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-        assert program.stdin is not None and program.stdout is not None
-        sent = pickle.dumps(task)
-        program.stdin.write(struct.pack("!Q", len(sent)) + sent)
-        program.stdin.flush()  # and left open: its end tells the program that this process is gone
-        found = program.stdout.read()
-        program.stdin.close()
-    if not found:
-        raise RuntimeError(f"the program that measures ended with code {program.returncode}")
-    answer = pickle.loads(found)
-    if isinstance(answer, Exception):
-        raise answer
-    assert isinstance(answer, Point)
-    return answer
-
-
-def _main() -> None:
-    """Measures the task that standard input brings; the answer goes to standard output."""
-    import os
-
-    (length,) = struct.unpack("!Q", sys.stdin.buffer.read(8))
-    task: Task = pickle.loads(sys.stdin.buffer.read(length))
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what f prints is no answer
-
-    def watch() -> None:
-        sys.stdin.buffer.read(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-    answer: Point | Exception
-    try:
-        answer = Measuring(Worker())(task)
-    except Exception as error:
-        answer = error
-    with answers:
-        pickle.dump(answer, answers)
-
-
-if __name__ == "__main__":
-    _main()
