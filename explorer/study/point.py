@@ -179,8 +179,8 @@ def _shown(result: Result) -> dict[str, Any]:
                     "low": low,
                     "high": high,
                     "predicted": path.predicted_seconds,
-                    "error": _largest(head.error.get(name) for head in counted),
-                    "agreement": _largest(head.agreement.get(name) for head in counted),
+                    "error": largest(head.error.get(name) for head in counted),
+                    "agreement": largest(head.agreement.get(name) for head in counted),
                 },
                 _DIGITS,
             ),
@@ -203,7 +203,8 @@ def _shown(result: Result) -> dict[str, Any]:
     }
 
 
-def _largest(values: Iterable[float | None]) -> float | None:
+def largest(values: Iterable[float | None]) -> float | None:
+    """NaN where one is; None where none is known."""
     known = [value for value in values if value is not None]
     # Python's max() passes over NaN, which is the worst of all.
     return next(filter(math.isnan, known), max(known)) if known else None
