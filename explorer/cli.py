@@ -28,7 +28,7 @@ from explorer.experiment import (
     uninstalled,
 )
 from explorer.expression import GRAMMAR
-from explorer.fields import Field, FieldError, shown, suggestion
+from explorer.fields import Field, shown, suggestion
 from explorer.flow import experiment as of_flow
 from explorer.flow.experiment import FlowExperiment
 from explorer.flow.result import Flow
@@ -37,7 +37,7 @@ from explorer.heads import HEADS, SETS
 from explorer.result import Result
 from explorer.study.axis import NOT_SWEPT
 from explorer.study.study import Study
-from explorer.study.sweep import MOST_AXES, TOTAL, Sweep
+from explorer.study.sweep import MOST_AXES, Sweep
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -246,7 +246,7 @@ def sweep(
         if problems:
             raise InvalidExperiment(problems)
         _require_places({"jsonl": jsonl_file, "html": html_file})
-        wanted = Sweep(given, over, total=TOTAL.parse(total))
+        wanted = Sweep(given, over, total=total)
         with ExitStack() as stack:
             journal = stack.enter_context(Journal(jsonl_file, wanted)) if jsonl_file else None
             executor, at_once = None, 1
@@ -257,8 +257,6 @@ def sweep(
             ending = _follow(
                 Running(wanted, journal=journal, executor=executor, at_once=at_once)
             )
-    except FieldError as error:
-        _refuse({"total": str(error)}, _SWEPT)
     except JournalError as error:
         _refuse({"jsonl": str(error)}, _SWEPT)
     except InvalidExperiment as error:

@@ -132,9 +132,11 @@ def _of_study(study: Study) -> str:
     behind = study_tables.table(study)
     where = sorted({point.where for point in study.points} - {""})
     rows = tuple((axis.label, ", ".join(map(text, axis.values))) for axis in study.axes)
+    names = " and ".join(axis.name for axis in study.axes)
+    what = study_sentences.setting(study)
     return _page(
         study,
-        title=f"Sweep of {study_sentences.setting(study)}",
+        title=f"Sweep of {what} over {names}" if what else f"Sweep over {names}",
         formula="Experiments along " + ", ".join(axis.label for axis in study.axes),
         summary=study_sentences.summary(study),
         plan="",

@@ -271,7 +271,7 @@ class SweepState(State):
         given = {name: entry for name, entry in entries.items() if name not in apart}
         over = [str(entries[name]) for name in AXES if str(entries[name]).strip()]
         try:
-            return Sweep(given, over, total=TOTAL.parse(entries["total"]))
+            return Sweep(given, over, total=str(entries["total"]))
         except InvalidExperiment as error:
             problems = dict(error.problems)
             if "over" in problems:

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.fields import Field, FieldError, shown, suggestion
@@ -22,6 +23,7 @@ NOT_SWEPT = {"scaling": "it measures many numbers of heads in each run: sweep he
 
 HEADS = Field("heads", "integer", "Number of heads K", minimum=1, maximum=MOST)
 """The axis of the heads: the first K of the set of powers."""
+
 
 class AxisField(Field):
     """An axis as it is written, in a text box."""
@@ -113,16 +115,15 @@ def _field(name: str, fields: Mapping[str, Field]) -> Field:
 def _axis(field: Field, given: Sequence[Any]) -> Axis:
     if len(given) > MOST_POINTS:
         raise FieldError(f"{field.name} has {len(given)} values. Allowed: at most {MOST_POINTS}.")
-    values = []
+    needed = replace(field, optional=False)  # a value that is left out is no place on an axis
+    values: list[Any] = []
     for each in given:
-        (value,) = (field.parse(each),) if field.kind != "choices" else field.parse((each,))
-        if value is None:
-            raise FieldError(f"{field.label} is empty. Allowed: {field.allowed}.")
-        values.append(value)
+        plain = each.strip() if isinstance(each, str) else each
+        values.extend(needed.parse((plain,)) if field.kind == "choices" else [needed.parse(plain)])
     if not values:
         raise FieldError(f"{field.name} has no values. Give some, such as {field.name}=1,2.")
     if len(set(values)) < len(values):
-        twice = next(each for each in values if values.count(each) > 1)
+        twice, _ = Counter(values).most_common(1)[0]
         raise FieldError(f"{field.name} has the value {text(twice)} more than once.")
     return Axis(field.name, field.label, tuple(values))
 
@@ -143,11 +144,22 @@ def _range(field: Field, rest: str) -> list[Any]:
         raise FieldError(f"{kind}{count} has {count} values. Allowed: 2 to {MOST_POINTS}.")
     if kind == "log" and low <= 0:
         raise FieldError(f"{field.name} goes from {low} in even ratios. Start above 0, or use lin.")
-    shares = [number / (count - 1) for number in range(count)]
+    shares = [number / (count - 1) for number in range(1, count - 1)]
+    # Neither the ratio nor the difference of the ends, which may be too large for a float.
     if kind == "log":
-        between = [low * (high / low) ** share for share in shares]
+        between = [low ** (1 - share) * high**share for share in shares]
     else:
-        between = [low + (high - low) * share for share in shares]
-    if field.kind == "integer":  # neighbours may round to the same
-        return list(dict.fromkeys(round(each) for each in between))
-    return [low, *(float(f"{each:.6g}") for each in between[1:-1]), high]
+        between = [low * (1 - share) + high * share for share in shares]
+    if field.kind == "integer":
+        return _rising(low, map(round, between), high)
+    short = _rising(low, (float(f"{each:.6g}") for each in between), high)
+    return short if len(short) == count else _rising(low, between, high)
+
+
+def _rising(low: Any, between: Iterable[Any], high: Any) -> list[Any]:
+    """Both ends and what lies between them: neighbours may have been rounded to the same."""
+    values = [low]
+    for each in between:
+        if values[-1] < each < high:
+            values.append(each)
+    return [*values, high]

@@ -8,7 +8,8 @@ for the path, are of one value of each further axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
@@ -108,16 +109,17 @@ def _speed_up(study: Study) -> go.Figure:
 
 def _norm(study: Study) -> go.Figure:
     """‖dy/dx‖₂ at every point."""
-    curves = _curves_of(study)
-    figure = _frame(study, "Spectral norm of dy/dx", axis="‖dy/dx‖₂",
-                    legend=len(curves) if 1 < len(curves) <= _NAMED else 0)  # fmt: skip
-    drawn: list[list[tuple[Value, float | None]]] = []
+    different: dict[tuple[Any, ...], Curve] = {}  # the number of heads, say, is nothing to it
+    for curve in _curves_of(study):
+        values = tuple((_place(study.axes[0], point), point.norm) for point in curve[1])
+        different.setdefault(values, curve)
+    curves = list(different.values())
+    figure = _frame(
+        study, "Spectral norm of dy/dx", _gaps(point.norm for point in study.points),
+        axis="‖dy/dx‖₂", legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
+    )  # fmt: skip
     for at, points, colour, dash, symbol in curves:
         found = [p for p in points if _drawn(p.norm)]
-        values = [(point.at[study.axes[0].name], point.norm) for point in found]
-        if values in drawn:  # the heads, say, are nothing to it
-            continue
-        drawn.append(values)
         name = ", ".join(f"{name}={text(value)}" for name, value in at.items()) or "‖dy/dx‖₂"
         figure.add_trace(
             go.Scatter(
@@ -193,7 +195,7 @@ def _colour_bar(axis: Axis) -> go.Scatter:
             "colorbar": {
                 "title": {"text": safe(axis.name), "font": {"size": 12}},
                 "tickvals": shown,
-                "ticktext": [text(axis.values[i]) for i in shown],
+                "ticktext": [safe(text(axis.values[i])) for i in shown],
                 "thickness": 12,
                 "len": 0.9,
             },
@@ -216,7 +218,8 @@ def _by_path(
     """A curve a path along the first axis; marks of wrong gradients are crosses."""
     paths = study.paths()
     where = ", ".join(f"{name}={text(each)}" for name, each in at.items())
-    figure = _frame(study, title, where, axis=axis, legend=len(paths))
+    left_out = _gaps(value(path) for point in points for path in point.paths.values())
+    figure = _frame(study, title, where, left_out, axis=axis, legend=len(paths))
     along = sorted(points, key=lambda point: _index(study.axes[0], point))
     for number, name in enumerate(paths):
         found = [
@@ -272,6 +275,11 @@ def _logarithmic(figure: go.Figure, words: Callable[[float], str]) -> None:
     figure.update_yaxes(tickvals=ticks, ticktext=[words(tick) for tick in ticks])
 
 
+def _gaps(values: Iterable[float | None]) -> str:
+    """That some have no place on a logarithmic axis."""
+    return "" if all(v is None or _drawn(v) for v in values) else "not drawn: 0, or no finite value"
+
+
 def _drawn(value: float | None) -> bool:
     """Whether a logarithmic axis has a place for it."""
     return value is not None and math.isfinite(value) and value > 0
@@ -285,7 +293,7 @@ def _frame(study: Study, title: str, *subtitle: str, axis: str, legend: int) -> 
     figure.update_xaxes(title_text=safe(along.label), fixedrange=False)
     figure.update_yaxes(title_text=axis, title_font={"size": 12}, fixedrange=False)
     if not along.numeric:
-        figure.update_xaxes(type="category", categoryarray=[text(v) for v in along.values])
+        figure.update_xaxes(type="category", categoryarray=[safe(text(v)) for v in along.values])
     elif _spans_decades(along):
         values = sorted(map(float, along.values))
         few = values[:: max(1, math.ceil(len(values) / 6))]
@@ -305,7 +313,7 @@ def _spans_decades(axis: Axis) -> bool:
 
 def _place(axis: Axis, point: Point) -> Value:
     value = point.at[axis.name]
-    return value if axis.numeric else text(value)
+    return value if axis.numeric else safe(text(value))
 
 
 def _at(point: Point) -> str:

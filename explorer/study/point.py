@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from explorer import sentences
 from explorer.result import Array, Count, Data, HeadResult, Number, Numbers, Result, Seconds, number
@@ -21,12 +21,33 @@ SCHEMA: Final = 1
 MOST_BYTES = 10_000
 """Bytes of a line, its end included."""
 
-_KEPT = ((12, 50, 6), (6, 50, 6), (3, 30, 3), (1, 10, 0))
-"""Heads, runs of each path, and notes: the first of these that there is room for."""
+_END = "}\n"
 
 _SINGULAR_VALUES = 4
-_NOTE = 240  # characters of a note, which may repeat what f raised
-_PROBLEM = 1000
+_DIGITS = 6  # of the numbers of a path
+_PROBLEM, _WHERE, _NOTE = 400, 120, 80  # bytes of a point's texts, which may repeat what f raised
+
+
+class _Kept(NamedTuple):
+    """How many of a Result's heads, runs of each path, notes and smaller sizes are kept, and how
+    many bytes of each of its texts and digits of its numbers."""
+
+    heads: int
+    runs: int
+    notes: int
+    sizes: int
+    text: int
+    digits: int = 17  # all there are
+
+
+_KEPT = (
+    _Kept(12, 50, 6, 12, 240),
+    _Kept(6, 50, 6, 12, 240),
+    _Kept(3, 30, 3, 6, 120),
+    _Kept(1, 10, 1, 0, 60),
+    _Kept(1, 3, 0, 0, 20, 6),
+)
+"""The first of these that there is room for is taken."""
 
 
 class PathPoint(Data):
@@ -58,7 +79,7 @@ class Point(Data):
         sweep, point: the hashes of the sweep and of the point's experiment.
         at: the values on the axes by name.
         seconds: from the start of the run to its end.
-        problem: why there is no result, empty where there is one.
+        problem: why there is no result, or not a whole one; empty where there is.
         heads, outputs, inputs: K, and the numbers of entries of y and x.
         norm: ‖dy/dx‖₂, None where it was not taken.
         where: host, device and threads.
@@ -108,14 +129,26 @@ class Point(Data):
         """The point of a run that ended: with a Result, or with the sentence why there is none."""
         shown = {} if result is None else _shown(result)
         seen = cls(
-            sweep=sweep, point=point, at=at, seconds=seconds, problem=problem[:_PROBLEM], **shown
-        )
-        head = seen.model_dump_json(by_alias=True, exclude_defaults=True)
-        # What is left out as a default is read as one; the schema is told all the same.
-        head = f'{{"schema":{SCHEMA},{head[1:-1]},"result":'
-        room = MOST_BYTES - len(head.encode()) - 2  # of what closes the line
-        seen._line = f"{head}{'null' if result is None else compact(result, room)}}}\n".encode()
+            sweep=sweep, point=point, at=at, seconds=seconds, problem=_short(problem, _PROBLEM),
+            **shown,
+        )  # fmt: skip
+        head, whole = seen._head(), "null"
+        if result is not None:
+            kept = compact(result, MOST_BYTES - len(head.encode()) - len(_END))
+            if kept is None:
+                why = problem or "the whole Result takes more than a line has room for."
+                seen = seen.model_copy(update={"problem": _short(why, _PROBLEM)})
+                head = seen._head()
+            else:
+                whole = kept
+        seen._line = f"{head}{whole}{_END}".encode()
         return seen
+
+    def _head(self) -> str:
+        """The line as far as the Result."""
+        plain = self.model_dump_json(by_alias=True, exclude_defaults=True)
+        # What is left out as a default is read as one; the schema is told all the same.
+        return f'{{"schema":{SCHEMA},{plain[1:-1]},"result":'
 
     @classmethod
     def read(cls, line: bytes) -> Point:
@@ -140,18 +173,23 @@ def _shown(result: Result) -> dict[str, Any]:
         seconds = path.seconds
         low, high = sentences.middle_half(seconds) if seconds else (None, None)
         paths[name] = PathPoint(
-            seconds=None if seconds is None else seconds.median,
-            low=low,
-            high=high,
-            predicted=path.predicted_seconds,
+            **_rounded(
+                {
+                    "seconds": None if seconds is None else seconds.median,
+                    "low": low,
+                    "high": high,
+                    "predicted": path.predicted_seconds,
+                    "error": largest(head.error.get(name) for head in counted),
+                    "agreement": largest(head.agreement.get(name) for head in counted),
+                },
+                _DIGITS,
+            ),
             forward=path.forward_passes,
             backward=path.backward_passes,
             forward_mode=path.forward_mode_passes,
-            error=_largest(head.error.get(name) for head in counted),
-            agreement=_largest(head.agreement.get(name) for head in counted),
             wrong=name in wrong,
             taken=path.taken,
-            note=path.note[:_NOTE],
+            note=_short(path.note, _NOTE),
         )
     seen = result.environment
     threads = f"{seen.threads} thread{'' if seen.threads == 1 else 's'}"
@@ -160,52 +198,59 @@ def _shown(result: Result) -> dict[str, Any]:
         "outputs": result.function.outputs,
         "inputs": result.function.inputs,
         "norm": result.jacobian.spectral_norm,
-        "where": f"{seen.host}, {seen.device_name}, {threads}",
+        "where": _short(f"{seen.host}, {seen.device_name}, {threads}", _WHERE),
         "paths": paths,
     }
 
 
-def _largest(values: Iterable[float | None]) -> float | None:
+def largest(values: Iterable[float | None]) -> float | None:
+    """NaN where one is; None where none is known."""
     known = [value for value in values if value is not None]
     # Python's max() passes over NaN, which is the worst of all.
     return next(filter(math.isnan, known), max(known)) if known else None
 
 
-def compact(result: Result, room: int) -> str:
+def compact(result: Result, room: int) -> str | None:
     """The Result as JSON of at most `room` bytes: without gradients, of which the norms stay, and
-    with as many heads and runs as there is room for, those with something wrong first."""
-    text = ""
+    with as many heads and runs as there is room for, those with something wrong first. None where
+    the least of it takes more."""
     for kept in _KEPT:
-        text = _slim(result, *kept).model_dump_json(by_alias=True, exclude_defaults=True)
+        plain = _slim(result, kept).model_dump(by_alias=True, exclude_defaults=True)
+        short = _rounded(plain, kept.digits) | {"experiment": plain["experiment"]}
         # The schema is a default too.
-        text = f'{{"schema":{result.schema_version},{text[1:]}'
-        if len(text.encode()) <= room:
-            return text
-    raise ValueError(f"A Result takes {len(text.encode())} bytes. Allowed: {room}.")
+        text = to_json({"schema": result.schema_version, **short}, inf_nan_mode="strings")
+        if len(text) <= room:
+            return text.decode()
+    return None
 
 
-def _slim(result: Result, most_heads: int, most_runs: int, most_notes: int) -> Result:
-    few = sentences.few(result, most_heads)
-    notes = [note[:_NOTE] for note in few.notes[:most_notes]]
+def _slim(result: Result, kept: _Kept) -> Result:
+    few = sentences.few(result, kept.heads)
+    notes = [_short(note, kept.text) for note in few.notes[: kept.notes]]
     if len(few.heads) < len(result.heads):
         notes.append(f"{len(few.heads)} of {len(result.heads)} heads are kept one by one.")
-    found = few.jacobian
+    found, seen = few.jacobian, few.environment
     return few.model_copy(
         update={
             "paths": {
                 name: path.model_copy(
                     update={
-                        "seconds": path.seconds and _thinned(path.seconds, most_runs),
-                        "note": path.note[:_NOTE],
+                        "seconds": path.seconds and _thinned(path.seconds, kept.runs),
+                        **_shortened(path, kept.text, "note", "noise", "plan"),
                     }
                 )
                 for name, path in few.paths.items()
             },
-            "heads": {name: _without_gradients(head) for name, head in few.heads.items()},
+            "heads": {name: _without_gradients(h, kept.text) for name, h in few.heads.items()},
             "jacobian": found.model_copy(
                 update={
                     "direction": None,
                     "singular_values": found.singular_values[:_SINGULAR_VALUES],
+                    "by_size": tuple(
+                        each.model_copy(update={"heads": _of(each.heads, few)})
+                        for each in found.by_size[len(found.by_size) - kept.sizes :]
+                    ),
+                    **_shortened(found, kept.text, "method"),
                 }
             ),
             "function": few.function.model_copy(
@@ -214,9 +259,39 @@ def _slim(result: Result, most_heads: int, most_runs: int, most_notes: int) -> R
                     "exact_value": _norm(few.function.exact_value),
                 }
             ),
+            "environment": seen.model_copy(
+                update=_shortened(seen, kept.text, "torch", "python", "device_name", "host")
+            ),
             "notes": tuple(notes),
         }
     )
+
+
+def _short(text: str, most: int) -> str:
+    """As much of a text as takes `most` bytes of JSON, a `?` for what is no character."""
+    short = text[:most].encode(errors="replace").decode()
+    while (over := len(to_json(short)) - 2 - most) > 0:  # its quotes do not count
+        short = short[: -max(1, over // 6)]  # a character takes six bytes at most
+    return short
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    """The same with every number in it to so many significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, dict):
+        return {name: _rounded(each, digits) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(each, digits) for each in value]
+    return value
+
+
+def _shortened(data: Data, most: int, *names: str) -> dict[str, str]:
+    return {name: _short(getattr(data, name), most) for name in names}
+
+
+def _of(norms: dict[str, float], few: Result) -> dict[str, float]:
+    return {name: norm for name, norm in norms.items() if name in few.heads}
 
 
 def _thinned(seconds: Seconds, most: int) -> Seconds:
@@ -229,13 +304,12 @@ def _thinned(seconds: Seconds, most: int) -> Seconds:
     return seconds.model_copy(update={"runs": tuple(float(f"{run:.5g}") for run in runs)})
 
 
-def _without_gradients(head: HeadResult) -> HeadResult:
+def _without_gradients(head: HeadResult, most: int) -> HeadResult:
     return head.model_copy(
         update={
             "gradient": {path: _norm(gradient) for path, gradient in head.gradient.items()},
             "exact_gradient": _norm(head.exact_gradient),
-            "error_reference": head.error_reference[:_NOTE],
-            "domain": head.domain[:_NOTE],
+            **_shortened(head, most, "error_reference", "domain", "formula"),
         }
     )
 

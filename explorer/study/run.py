@@ -13,7 +13,7 @@ from explorer.experiment import InvalidExperiment
 from explorer.study.journal import Journal
 from explorer.study.running import Running
 from explorer.study.study import Study
-from explorer.study.sweep import TOTAL, Sweep
+from explorer.study.sweep import Sweep
 
 
 def sweep(
@@ -44,7 +44,7 @@ def sweep(
         OSError: the file cannot be read or written.
         RuntimeError: the points could not be measured; the message says why.
     """
-    wanted = Sweep(fields, over, total=TOTAL.parse(total))
+    wanted = Sweep(fields, over, total=total)
     with nullcontext() if file is None else Journal(file, wanted) as journal:
         running = Running(wanted, journal=journal, executor=executor, at_once=at_once)
         for event in running.events():

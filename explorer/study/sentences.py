@@ -75,7 +75,7 @@ def setting(study: Study) -> str:
     function = given.pop("function", DEFAULT_FUNCTION)
     title = FUNCTIONS[function].title if function in FUNCTIONS else str(function)
     swept = {axis.name for axis in study.axes}
-    shared = [f"{name} = {_written(value)}" for name, value in given.items()]
+    shared = [f"{name} = {_written(each)}" for name, each in given.items() if _written(each)]
     return ", ".join([*([] if "function" in swept else [title]), *shared])
 
 
@@ -109,7 +109,7 @@ def _gains(study: Study, found: dict[int, Gain]) -> str:
     at = told(point.at)
     who = _who(each.path for each in found.values())
     against = units.listed(sorted({each.reference for each in found.values()}))
-    if best == least:
+    if units.ratio(gains[0].ratio) == units.ratio(gains[1].ratio):
         return f"{who} was {_times(gains[0].ratio)} as fast as {against}{what}"
     middle = statistics.median(each.ratio for each in found.values())
     range_ = f"{units.ratio(gains[1].ratio)} to {_times(gains[0].ratio)} as fast as {against}"
@@ -147,18 +147,12 @@ def _significance(found: dict[int, Gain]) -> str:
     faster = sum(each.significant and each.ratio > 1 for each in found.values())
     slower = sum(each.significant and each.ratio < 1 for each in found.values())
     rest = len(found) - faster - slower
-    parts = [f"it was faster at {_of(faster, len(found))}"]
-    if slower:
-        parts.append(f"slower at {slower}")
-    if rest:
-        parts.append(f"not significantly different at {rest}")
-    return units.listed(parts)
-
-
-def _of(count: int, all_: int) -> str:
-    if count == all_:
-        return "every one of them" if all_ > 1 else "it"
-    return f"{count} of {all_}"
+    if len(found) == 1:
+        return "the difference is within the spread of the runs" if rest else ""
+    counts = {"faster": faster, "slower": slower, "not significantly different": rest}
+    (first, most), *others = [(words, count) for words, count in counts.items() if count]
+    of = "every one of them" if most == len(found) else f"{most} of {len(found)}"
+    return f"it was {units.listed([f'{first} at {of}', *(f'{w} at {n}' for w, n in others)])}"
 
 
 def _accuracy(study: Study) -> str:
@@ -221,8 +215,9 @@ def _problems(study: Study) -> list[str]:
         if point.problem:
             by.setdefault(point.problem, []).append(point)
     told_ = [f"At {_points(at)}{_common(study, at)}: {why}" for why, at in by.items()]
-    more = len(told_) - _NAMED
-    return [*told_[:_NAMED], f"And {more} more points have no whole result." if more > 0 else ""]
+    more = sum(map(len, list(by.values())[_NAMED:]))
+    verb = "point has" if more == 1 else "points have"
+    return [*told_[:_NAMED], f"And {more} more {verb} no whole result." if more else ""]
 
 
 def _points(points: Sequence[Point]) -> str:
@@ -268,6 +263,8 @@ def _extent(axis: Axis) -> str:
 
 
 def _written(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return text(value) if isinstance(value, (int, float, bool, str)) else str(value)

@@ -46,7 +46,7 @@ class Sweep:
 
     Attributes:
         given: the other fields' values by name, those left out having their defaults.
-        axes: one to three, of different fields.
+        axes: one to three, of fields that are not given.
         total: seconds after which no point is begun, None for no limit; it changes no point.
 
     Raises:
@@ -59,15 +59,20 @@ class Sweep:
         given: Mapping[str, Any],
         over: Sequence[str] | Mapping[str, Any],
         *,
-        total: float | None = None,
+        total: float | str | None = None,
     ) -> None:
-        self.total = total
         self.given = {name: value for name, value in given.items() if name not in NOT_SWEPT}
         problems = {
             name: f"{name} cannot be part of a sweep: {reason}."
             for name, reason in NOT_SWEPT.items()
             if given.get(name)
         }
+        if "function" in given:  # by whose table the axes are read
+            problems |= check({"function": given["function"]})[1]
+        try:
+            self.total: float | None = TOTAL.parse(total)
+        except FieldError as error:
+            problems["total"] = str(error)
         if problems:
             raise InvalidExperiment(problems)
         self.axes = self._axes(over)
@@ -120,6 +125,7 @@ class Sweep:
     def _axes(self, over: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
         """The axes, read one by one; the functions first, on which the other fields depend."""
         written: list[tuple[str, Any]]
+        over = (over,) if isinstance(over, str) else over  # its letters would be axes
         if isinstance(over, Mapping):
             written = [
                 (name, f"{name}={values}" if isinstance(values, str) else values)
@@ -137,6 +143,9 @@ class Sweep:
                 raise _wrong(f"{name} is an axis more than once.")
         if "heads" in names and self.given.get("heads"):
             raise _wrong("heads=K is the first K of the powers set: leave other heads out.")
+        for name in names:
+            if name in self.given:
+                raise _wrong(f"{name} is given, and an axis too: leave the one or the other out.")
         read: dict[str, Axis] = {}
         problems = []
         for name, values in sorted(written, key=lambda each: each[0] != "function"):
@@ -162,7 +171,7 @@ class Sweep:
         Whether a value is allowed depends on few others, so that not every point needs a look.
         """
         problems: dict[str, str] = {}
-        seen: dict[str, None] = {}
+        seen: dict[str, dict[str, Value]] = {}  # where each sentence is first told
         swept = {each.name for each in self.axes}
         templates: dict[str, dict[str, Any]] = {}
         together = [each for each in self.axes if each.name in _TOGETHER]
@@ -177,15 +186,16 @@ class Sweep:
                 _, wrong = check({**self.given, **first, **entries})
                 for field, sentence in wrong.items():
                     if field in swept:
-                        seen[f"At {told(at)}: {sentence}" if at else sentence] = None
+                        seen.setdefault(sentence, at)
                     else:
                         problems[field] = sentence
             if not problems and not seen:
                 experiment = Experiment.from_values({**self.given, **first, **fixed})
                 templates.setdefault(experiment.function, experiment.values)
         if seen:
-            sentences, more = list(seen)[:_TOLD], len(seen) - _TOLD
-            problems["over"] = " ".join(sentences) + (f" And {more} more." if more > 0 else "")
+            sentences = [f"At {told(at)}: {each}" if at else each for each, at in seen.items()]
+            more = f" And {len(seen) - _TOLD} more." if len(seen) > _TOLD else ""
+            problems["over"] = " ".join(sentences[:_TOLD]) + more
         if problems:
             raise InvalidExperiment(problems)
         length = max(len(json.dumps(_plain(values))) for values in templates.values())
@@ -225,15 +235,16 @@ def _levels(axis: Axis) -> list[int]:
     """By value, in how many halvings of the axis its turn comes; all at once where the values
     have no order."""
     count = len(axis.values)
-    if not axis.numeric or count < 3:
-        return [0] * count
     levels = [0] * count
+    if not axis.numeric:
+        return levels
+    rising = sorted(range(count), key=lambda index: axis.values[index])
     waiting = [(0, count - 1, 1)]
     while waiting:
         low, high, level = waiting.pop()
         if high - low > 1:
             middle = (low + high) // 2
-            levels[middle] = level
+            levels[rising[middle]] = level
             waiting += [(low, middle, level + 1), (middle, high, level + 1)]
     return levels
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from explorer import units
 from explorer.study import sentences
 from explorer.study.axis import text
-from explorer.study.point import PathPoint, Point
+from explorer.study.point import PathPoint, Point, largest
 from explorer.study.study import Study
 from explorer.tables import NONE, Table
 
@@ -42,12 +42,12 @@ def _sorted(study: Study) -> list[Point]:
 
 def _row(study: Study, point: Point, paths: tuple[str, ...]) -> tuple[str, ...]:
     gain = sentences.gain(point)
-    errors = [p.error for p in point.paths.values() if p.error is not None]
+    error = largest(path.error for path in point.paths.values())
     return (
         *(text(point.at[axis.name]) for axis in study.axes),
         *(_time(point.paths.get(path)) for path in paths),
         NONE if gain is None else f"{units.ratio(gain.ratio)} ({gain.path})",
-        units.relative(max(errors)) if errors else NONE,
+        NONE if error is None else units.relative(error),
         NONE if point.norm is None else units.number(point.norm),
     )
 
