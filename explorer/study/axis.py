@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from explorer.fields import Field, FieldError, shown, suggestion
 from explorer.heads import MOST
@@ -36,6 +36,7 @@ class AxisField(Field):
 _RANGE = re.compile(r"([^:]*):([^:]*):\s*(log|lin)([0-9]{1,9})\s*")
 
 Value = int | float | bool | str
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,15 @@ def text(value: Value) -> str:
         return "on" if value else "off"
     short = f"{value:g}" if isinstance(value, float) else str(value)
     return short if isinstance(value, str) or float(short) == value else repr(value)
+
+
+def evenly(items: Sequence[T], most: int) -> Sequence[T]:
+    """Of more than `most` items so many that are evenly placed, the first and the last among them;
+    `most` is at least 2."""
+    last = len(items) - 1
+    if last < most:
+        return items
+    return [items[round(number * last / (most - 1))] for number in range(most)]
 
 
 def entry(name: str, value: Value) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import plotly.graph_objects as go
@@ -17,15 +18,16 @@ from plotly.colors import sample_colorscale
 from explorer import units
 from explorer.drawing import CURVES, GREY, frame, safe, style
 from explorer.study import sentences
-from explorer.study.axis import Axis, Value, text
+from explorer.study.axis import Axis, Value, evenly, text
 from explorer.study.point import PathPoint, Point
 from explorer.study.study import Study
 
 _MARKED = 300  # points of a curve up to which each has a mark and its spread
+_CURVES = 200  # curves of a picture, whose lines a browser moves at once
 _NAMED = 12  # curves up to which each has its name in the legend
 _DECADES = 8.0  # the largest over the smallest value from which the first axis is logarithmic
 _FINE = 3  # powers of ten up to which an axis has ticks between them
-_SCALE = "Viridis"
+_SCALE, _SHADES = "Viridis", 1001
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross")
 
@@ -69,11 +71,12 @@ def figures(study: Study, choice: Mapping[str, Value] | None = None) -> dict[str
 
 def _speed_up(study: Study) -> go.Figure:
     """How many times as fast as the naive path the fastest other one was, at every point."""
-    curves = _curves_of(study)
+    curves, some = _few(_curves_of(study))
     figure = _frame(
         study,
         "Speed-up over the naive path",
         "of the fastest path with right gradients; open mark: the naive ones are wrong",
+        some,
         axis="naive time over the fastest",
         legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
     )
@@ -91,7 +94,9 @@ def _speed_up(study: Study) -> go.Figure:
                 marker={
                     "color": colour,
                     "size": 8,
-                    "symbol": [f"{symbol}-open" if each.wrong else symbol for _, each in found],
+                    "symbol": _each(
+                        marked, [f"{symbol}-open" if each.wrong else symbol for _, each in found]
+                    ),
                     "line": {"color": colour, "width": 1.5},
                 },
                 hovertext=[_gain_words(point, each) for point, each in found],
@@ -113,9 +118,9 @@ def _norm(study: Study) -> go.Figure:
     for curve in _curves_of(study):
         values = tuple((_place(study.axes[0], point), point.norm) for point in curve[1])
         different.setdefault(values, curve)
-    curves = list(different.values())
+    curves, some = _few(list(different.values()))
     figure = _frame(
-        study, "Spectral norm of dy/dx", _gaps(point.norm for point in study.points),
+        study, "Spectral norm of dy/dx", _gaps(point.norm for point in study.points), some,
         axis="‖dy/dx‖₂", legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
     )  # fmt: skip
     for at, points, colour, dash, symbol in curves:
@@ -151,8 +156,11 @@ def _curves_of(study: Study) -> list[Curve]:
     for point in study.points:
         found.setdefault(tuple(point.at[name] for name in names), []).append(point)
     curves = []
-    for values in sorted(found, key=lambda each: _order(study, each)):
-        order = _order(study, values)
+    places = [{value: n for n, value in enumerate(axis.values)} for axis in study.axes[1:]]
+    orders = {
+        values: tuple(place[v] for place, v in zip(places, values, strict=True)) for values in found
+    }
+    for values, order in sorted(orders.items(), key=lambda each: each[1]):
         colour, dash, symbol = style("reuse").colour, _DASHES[0], _SYMBOLS[0]
         if order:
             colour = _colour(study.axes[1], order[0])
@@ -164,8 +172,15 @@ def _curves_of(study: Study) -> list[Curve]:
     return curves
 
 
-def _order(study: Study, values: Sequence[Value]) -> tuple[int, ...]:
-    return tuple(a.values.index(v) for a, v in zip(study.axes[1:], values, strict=True))
+def _few(curves: list[Curve]) -> tuple[Sequence[Curve], str]:
+    """(the curves that are drawn, what is said of the others)."""
+    shown = evenly(curves, _CURVES)
+    return shown, f"{len(shown)} of {len(curves)} curves" if len(shown) < len(curves) else ""
+
+
+def _each(marked: bool, symbols: list[str]) -> list[str] | None:
+    """The symbols of a curve with marks. plotly checks them one by one, though none be drawn."""
+    return symbols if marked else None
 
 
 def _index(axis: Axis, point: Point) -> float:
@@ -174,10 +189,16 @@ def _index(axis: Axis, point: Point) -> float:
 
 
 def _colour(axis: Axis, index: int) -> str:
-    """Evenly spaced in a scale that is read in dark and light: its two ends are left out."""
     share = index / max(1, len(axis.values) - 1)
-    (colour,) = sample_colorscale(_SCALE, [0.25 + 0.6 * share])
-    return str(colour)
+    return _shades()[round(share * (_SHADES - 1))]
+
+
+@cache
+def _shades() -> list[str]:
+    """Evenly spaced in a scale that is read in dark and light: its two ends are left out. All at
+    once, since plotly looks the scale up anew at every call."""
+    places = [0.25 + 0.6 * number / (_SHADES - 1) for number in range(_SHADES)]
+    return [str(colour) for colour in sample_colorscale(_SCALE, places)]
 
 
 def _colour_bar(axis: Axis) -> go.Scatter:
@@ -237,7 +258,9 @@ def _by_path(
             line={"color": look.colour, "dash": look.dash, "width": 2},
             marker={
                 "color": look.colour,
-                "symbol": ["x-thin" if p.wrong else f"{look.symbol}-open" for _, p in found],
+                "symbol": _each(
+                    marked, ["x-thin" if p.wrong else f"{look.symbol}-open" for _, p in found]
+                ),
                 "size": max(6, 13 - 2 * number),
                 "line": {"color": look.colour, "width": 2},
             },

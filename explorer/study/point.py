@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from explorer import sentences
 from explorer.result import Array, Count, Data, HeadResult, Number, Numbers, Result, Seconds, number
-from explorer.study.axis import Value
+from explorer.study.axis import Value, evenly
 
 SCHEMA: Final = 1
 MOST_BYTES = 10_000
@@ -296,11 +296,7 @@ def _of(norms: dict[str, float], few: Result) -> dict[str, float]:
 
 def _thinned(seconds: Seconds, most: int) -> Seconds:
     """The runs to five digits; of many, some that are evenly placed among all in their order."""
-    runs = list(seconds.runs)
-    if len(runs) > most:
-        runs.sort()
-        last = len(runs) - 1
-        runs = [runs[round(number * last / (most - 1))] for number in range(most)]
+    runs = seconds.runs if len(seconds.runs) <= most else evenly(sorted(seconds.runs), most)
     return seconds.model_copy(update={"runs": tuple(float(f"{run:.5g}") for run in runs)})
 
 

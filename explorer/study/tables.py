@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from explorer import units
 from explorer.study import sentences
-from explorer.study.axis import text
+from explorer.study.axis import evenly, text
 from explorer.study.point import PathPoint, Point, largest
 from explorer.study.study import Study
 from explorer.tables import NONE, Table
@@ -16,10 +16,7 @@ ROWS = 60
 def table(study: Study, most: int = ROWS) -> Table:
     """A row a point, along the axes; of many points, some that are evenly placed."""
     points = _sorted(study)
-    shown = points
-    if len(points) > most:
-        last = len(points) - 1
-        shown = [points[round(number * last / (most - 1))] for number in range(most)]
+    shown = evenly(points, most)
     paths = study.paths()
     columns = (
         *(axis.name for axis in study.axes),

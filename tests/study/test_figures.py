@@ -126,9 +126,20 @@ def test_above_twelve_curves_a_colour_bar_stands_for_the_legend() -> None:
     assert len({each["line"]["color"] for each in lines}) == 13
 
 
+def test_of_thousands_of_curves_some_are_drawn_and_the_picture_says_so() -> None:
+    found = every(study(["size=50,100", "seed=1:201:lin201"], growing))
+    *lines, _ = found["speed-up"]["data"]
+    assert len(lines) == 200
+    assert (lines[0]["name"], lines[-1]["name"]) == ("seed=1", "seed=201")
+    assert "200 of 201 curves" in found["speed-up"]["layout"]["title"]["subtitle"]["text"]
+    assert len(found["norm"]["data"]) == 1, "the seed is nothing to it"
+    assert "curves" not in found["norm"]["layout"]["title"]["subtitle"]["text"]
+
+
 def test_curves_of_many_points_have_no_marks() -> None:
     found = drawn(study(["size=2:302:lin301"], growing), "time")["data"]
     assert [each["mode"] for each in found] == ["lines", "lines"]
+    assert not any("symbol" in each["marker"] for each in found)
     assert all("error_y" not in each or not each["error_y"].get("array") for each in found)
     few = drawn(study(["size=2:301:lin300"], growing), "time")["data"]
     assert [each["mode"] for each in few] == ["lines+markers"] * 2
