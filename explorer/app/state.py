@@ -114,7 +114,8 @@ class Entries(HasTraits):
         """Takes all entries at once."""
         _, problems = self._check(entries)
         if self._devices and "device" not in problems:
-            problem = missing(str(entries["device"]), self._devices)
+            device = self._device(entries)
+            problem = missing(device, self._devices) if device else ""
             if problem:
                 problems["device"] = problem
         experiment = None
@@ -127,6 +128,10 @@ class Entries(HasTraits):
             self.entries = dict(entries)
             self.problems = problems
             self.experiment = experiment
+
+    def _device(self, entries: Mapping[str, Entry]) -> str:
+        """The device that has to be there, empty for none."""
+        return str(entries["device"])
 
     def _fresh(self) -> dict[str, Entry]:
         raise NotImplementedError
@@ -207,8 +212,7 @@ class State(Entries):
 
     def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
         parsed, problems = check(entries)
-        lacking = uninstalled(entries["paths"]) if "paths" not in problems else ""
-        if lacking:
+        if "paths" in parsed and (lacking := uninstalled(parsed["paths"])):
             problems["paths"] = lacking
         return parsed, problems
 
@@ -234,40 +238,64 @@ class SweepState(State):
         texts = {
             name: entry if isinstance(entry, str) else ",".join(entry)
             for name, entry in self.entries.items()
-            if name not in (*self.swept, *NOT_SWEPT)
+            if name not in self.left_out
         }
         return f"{SWEEP_QUERY}&{urlencode(texts, safe=',:')}"
 
     @property
-    def swept(self) -> tuple[str, ...]:
-        """The names of the axes, right or wrong."""
-        written = (str(self.entries[name]) for name in AXES)
-        return tuple(each.partition("=")[0].strip() for each in written if each.strip())
+    def left_out(self) -> frozenset[str]:
+        """The fields of an experiment that are not set, since they are swept or mean nothing here.
+
+        Where functions are swept, that holds for the parameters of the one that was chosen before.
+        """
+        return _left_out(self.entries)
 
     def _defaults(self, function: str) -> dict[str, Entry]:
         return {**super()._defaults(function), **SWEEP_DEFAULTS}
 
+    def _device(self, entries: Mapping[str, Entry]) -> str:
+        return "" if "device" in _left_out(entries) else super()._device(entries)
+
     def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
-        swept = {str(entries[name]).partition("=")[0].strip() for name in AXES}
-        rest = {k: v for k, v in entries.items() if k not in swept and k not in SWEEP_FIELDS}
-        parsed, problems = super()._check(rest)
-        function = str(entries["function"])
+        function = self._function(entries)
+        left_out = _left_out(entries)
+        apart = left_out | SWEEP_FIELDS.keys()
+        rest = {name: entry for name, entry in entries.items() if name not in apart}
+        parsed, found = super()._check({"function": function, **rest})
+        # The default of what is left out may not go with the rest.
+        problems = {name: each for name, each in found.items() if name not in left_out}
         fields = table(function if function in FUNCTIONS else self._first)
+        seen: set[str] = set()
         for name in AXES:
+            if not str(entries[name]).strip():
+                continue
             try:
-                if str(entries[name]).strip():
-                    axis(str(entries[name]), fields)
+                read = axis(str(entries[name]), fields)
             except FieldError as error:
                 problems[name] = str(error)
+                continue
+            if read.name in seen:
+                problems[name] = f"{read.name} is an axis already."
+            elif read.name == "paths" and (lacking := uninstalled(list(map(str, read.values)))):
+                problems[name] = lacking
+            seen.add(read.name)
         try:
             TOTAL.parse(entries["total"])
         except FieldError as error:
             problems["total"] = str(error)
         return parsed, problems
 
+    def _function(self, entries: Mapping[str, Entry]) -> str:
+        """The function whose fields the experiments have: of those that are swept, the first."""
+        for written in map(str, map(entries.__getitem__, AXES)):
+            name, _, values = written.partition("=")
+            first = values.partition(",")[0].strip()
+            if name.strip() == "function" and first in FUNCTIONS:
+                return first
+        return str(entries["function"])
+
     def _made(self, entries: Mapping[str, Entry]) -> Sweep:
-        swept = {str(entries[name]).partition("=")[0].strip() for name in AXES}
-        apart = (*SWEEP_FIELDS, *NOT_SWEPT, *swept)
+        apart = _left_out(entries) | SWEEP_FIELDS.keys()
         given = {name: entry for name, entry in entries.items() if name not in apart}
         over = [str(entries[name]) for name in AXES if str(entries[name]).strip()]
         try:
@@ -277,6 +305,14 @@ class SweepState(State):
             if "over" in problems:
                 problems[AXES[0]] = problems.pop("over")
             raise InvalidExperiment(problems) from None
+
+
+def _left_out(entries: Mapping[str, Entry]) -> frozenset[str]:
+    swept = {str(entries[name]).partition("=")[0].strip() for name in AXES}
+    names = {*swept - {""}, *NOT_SWEPT, "cutoff"}
+    if "function" in swept and entries["function"] in FUNCTIONS:
+        names |= {each.name for each in FUNCTIONS[str(entries["function"])].parameters}
+    return frozenset(names)
 
 
 class FlowState(Entries):

@@ -16,7 +16,7 @@ from explorer.app.state import SWEEP_FIELDS, SweepState
 from explorer.drawing import mime_bundle
 from explorer.events import Device
 from explorer.study import sentences
-from explorer.study.axis import NOT_SWEPT, Value, text
+from explorer.study.axis import Value, text
 from explorer.study.figures import chosen, figures
 from explorer.study.running import expected_seconds
 from explorer.study.study import Study
@@ -28,7 +28,7 @@ NAMES = ("speed-up", "time", "passes", "error", "norm")
 
 
 class SweepPanel(Panel):
-    """The panel; its runs never begin by themselves but the first."""
+    """The panel."""
 
     state: SweepState
 
@@ -73,7 +73,7 @@ class SweepControls:
     def _show(self) -> None:
         for name, row in self.rows.items():
             row.show(self._state.entries[name], self._state.problems.get(name, ""))
-        self._controls.leave_out({*self._state.swept, *NOT_SWEPT, "cutoff"})
+        self._controls.leave_out(self._state.left_out)
 
 
 class StudyPictures:
