@@ -91,7 +91,9 @@ class Page:
         self.panel.start()
 
     def _open(self, name: str, query: str) -> None:
-        if name not in self._panels:
+        if name in self._panels:
+            _renew(self._panels[name].widget)
+        else:
             self._panels[name] = self._built(name, query)
         # One at a time: plotly draws into what is hidden at no width, and the script that follows
         # the state finds one.
@@ -144,6 +146,16 @@ class Laboratory(Panel):
     def _learn(self, change: Any) -> None:
         if change["new"].status == "done":
             self._pace.learn(change["new"])
+
+
+def _renew(widget: widgets.Widget) -> None:
+    """Sends the pictures in a widget again. plotly's renderer leaves a still of each behind, and
+    shows that to whoever comes back."""
+    for child in getattr(widget, "children", ()):
+        _renew(child)
+    if isinstance(widget, widgets.Output):
+        outputs, widget.outputs = widget.outputs, ()
+        widget.outputs = outputs
 
 
 def _query() -> str:

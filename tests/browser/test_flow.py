@@ -78,4 +78,4 @@ def test_the_switch_works_by_keyboard_and_the_address_follows(open_page: Open) -
     page.get_by_role("button", name="Heads on f").press("Enter")
     expect(page.get_by_label("Size n", exact=True)).to_have_value("20")
     expect(page).to_have_url(re.compile("size=20"))
-    expect(page.locator(".js-plotly-plot")).not_to_have_count(3)
+    expect(page.locator(".js-plotly-plot")).to_have_count(4)
