@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from explorer.flow.compute import gradient_flow
     from explorer.own import function, head
     from explorer.result import Result
+    from explorer.scripts import script
     from explorer.worker import Worker
 
 _HOME = {
@@ -53,6 +54,7 @@ _HOME = {
     "matrix_exp": "exponential",
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
+    "script": "scripts",
     "singular_values": "engine.spectrum",
     "spectral_norm": "engine.spectrum",
 }
@@ -79,6 +81,7 @@ __all__ = [
     "matrix_exp",
     "plan",
     "pullback",
+    "script",
     "singular_values",
     "spectral_norm",
 ]
