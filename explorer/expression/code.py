@@ -73,8 +73,8 @@ def _number(node: ast.expr) -> float | None:
         case ast.Name(id=name):
             return CONSTANTS.get(name)
         case ast.UnaryOp(operand=operand):
-            value = _number(operand)
-            return None if value is None else -value
+            inner = _number(operand)
+            return None if inner is None else -inner
         case ast.BinOp(left, op, right):
             a, b = _number(left), _number(right)
             if a is None or b is None:

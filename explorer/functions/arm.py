@@ -24,7 +24,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from explorer.fields import Field
-from explorer.functions.description import Code, Cost, Exact, Function, OwnHead, Problem, Setting, Work
+from explorer.functions.description import (
+    Code,
+    Cost,
+    Exact,
+    Function,
+    OwnHead,
+    Problem,
+    Setting,
+    Work,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor

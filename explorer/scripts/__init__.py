@@ -10,14 +10,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from explorer.engine.plan import PATHS, Costs, Sizes, choose
+from explorer.engine.plan import PATHS, PEER, Costs, Sizes, choose
 from explorer.experiment import Experiment
 from explorer.fields import shown, suggestion
 from explorer.functions.description import Code
 from explorer.heads import count
 from explorer.scripts import paths
 from explorer.scripts.heads import heads
-from explorer.scripts.layout import WIDTH, Layout, NoScript, joined
+from explorer.scripts.layout import WIDTH, Layout, NoScript, Part, joined
 
 __all__ = ["NoScript", "script"]
 
@@ -47,17 +47,12 @@ def script(experiment: Experiment, path: str, taken: str = "") -> str:
     code = experiment.described.code(experiment.setting)
     entries = experiment.described.inputs(experiment.setting)
     layout = Layout(code, experiment, entries)
-    made = heads(layout)
     chosen = (taken or _predicted(experiment)) if path == "auto" else path
-    ways = paths.written(layout, chosen)
-    pieces = [
-        *_setting(experiment, code),
-        *([_COMPILED] if ways.compiled else []),
-        *made.pieces,
-        *ways.pieces,
-        _printing(entries),
-    ]
-    imports = {"import torch", *code.imports, *made.imports, *ways.imports}
+    made, way = heads(layout), paths.written(layout, chosen)
+    compiled = _compiled(chosen, way) if experiment.compile else Part()
+    pieces = [*_setting(experiment, code), *compiled.pieces, *made.pieces, *way.pieces]
+    pieces.append(_printing(entries))
+    imports = {"import torch", *code.imports}.union(*(p.imports for p in (compiled, made, way)))
     title = _title(experiment, path, chosen)
     return f"{title}\n\n{_sorted(imports)}\n\n{joined(pieces)}\n"
 
@@ -65,6 +60,8 @@ def script(experiment: Experiment, path: str, taken: str = "") -> str:
 def _predicted(experiment: Experiment) -> str:
     """What `auto` is predicted to take, from the function's own estimate."""
     described, setting = experiment.described, experiment.setting
+    if described.own:  # of which neither the cost nor y is known: never more passes than heads
+        return "low_rank_vjp"
     cost = described.cost(setting)
     number = count(experiment.heads)
     sizes = Sizes(number, described.outputs(setting), described.inputs(setting))
@@ -96,8 +93,14 @@ def _setting(experiment: Experiment, code: Code) -> Sequence[str]:
     return f"{setting}\n{first}", *others
 
 
-_COMPILED = """torch._functorch.config.donated_buffer = False  # else f goes back only once
-f = torch.compile(f)"""
+def _compiled(path: str, way: Part) -> Part:
+    """What makes f a compiled one."""
+    if path == "jvp":
+        return Part(["# Not compiled: forward mode does not go through a compiled f."])
+    if path != PEER and not any("retain_graph" in piece for piece in way.pieces):
+        return Part(["f = torch.compile(f)"])
+    several = "torch._functorch.config.donated_buffer = False  # else it goes back only once"
+    return Part([f"{several}\nf = torch.compile(f)"], {"import torch._functorch.config"})
 
 
 def _printing(entries: int) -> str:

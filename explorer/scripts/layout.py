@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -39,6 +40,11 @@ class Layout:
     @property
     def y_dims(self) -> int:
         return MANY if self.code.y_shape is None else len(self.code.y_shape)
+
+    @property
+    def outputs(self) -> int | None:
+        """Entries of y; None where they are not known."""
+        return None if self.code.y_shape is None else math.prod(self.code.y_shape)
 
 
 @dataclass

@@ -125,12 +125,14 @@ class _Reader:
         if isinstance(node, ast.FunctionDef) and node.returns:
             inside.append(node.returns)
         nodes = [each for part in inside for each in ast.walk(part)]
-        names = dict.fromkeys(
-            each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
-        )
+        used = [each for each in nodes if isinstance(each, ast.Name)]
+        names = dict.fromkeys(each.id for each in used if isinstance(each.ctx, ast.Load))
         cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
         known = {**f.__globals__, **{name: cell.cell_contents for name, cell in cells}}
-        for name in names.keys() - _bound(nodes):
+        bound = _bound(nodes)
+        for name in names:
+            if name in bound:
+                continue
             if name in known:
                 self._value(f, name, known[name])
             elif not hasattr(builtins, name):
