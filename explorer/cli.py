@@ -1,6 +1,6 @@
-"""The command line: explorer app | lab | list | run | flow.
+"""The command line: explorer app | lab | list | run | flow | code.
 
-The options of `run` and `flow` come from the tables of fields. Importing this module imports no
+The options of `run`, `flow` and `code` come from the tables of fields. Importing this module imports no
 torch, so that the help opens at once.
 """
 
@@ -192,13 +192,10 @@ def run(
     The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
     """
     try:
-        experiment = _experiment(values, parameters)
+        experiment = _read(values, parameters, _SHARED)
         _require_places(json_file, html_file)
     except InvalidExperiment as error:
         _refuse(error.problems, _SHARED)
-    except Exception as error:  # a module of one's own, while it is imported
-        failed = Failed("error", f"{type(error).__name__}: {error}", {}, place=place.of(error))
-        _refuse({"function": place.told(failed)}, _SHARED)
     _run(experiment, json_file, html_file, _SHARED, full=full)
 
 
@@ -218,6 +215,56 @@ def flow(json_file: str | None, html_file: str | None, **values: Any) -> None:
     except InvalidExperiment as error:
         _refuse(error.problems, options)
     _run(experiment, json_file, html_file, options)
+
+
+_OF_CODE = ("function", "size", "dtype", "device", "compile", "heads", "seed")
+
+
+@cli.command()
+@_field_options([field for field in _shared_fields() if field.name in _OF_CODE])
+@click.option(
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the function; see `explorer list`. May be given several times.",
+)
+@click.option(
+    "--path",
+    metavar="CHOICE",
+    default="auto",
+    show_default=True,
+    help=f"The way to the gradients: one of {', '.join(PATHS)}.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the script to a file.")
+def code(parameters: tuple[str, ...], path: str, output: str | None, **values: Any) -> None:
+    """Print an experiment on one path as a PyTorch script of its own, without explorer.
+
+    The exit code is 0 when it is done, 2 for bad input, 1 where the file cannot be written.
+    """
+    from explorer.scripts import NoScript, script
+
+    options = frozenset((*_OF_CODE, "paths", "output"))
+    try:
+        experiment = _read(values | {"paths": (path,)}, parameters, options)
+        if output is not None:
+            _require_place("--output", output)
+        text = script(experiment, *experiment.paths)
+    except InvalidExperiment as error:
+        _refuse(error.problems, options)
+    except NoScript as error:
+        click.echo(error, err=True)
+        sys.exit(BAD_INPUT)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from explorer.export import write_text
+
+    try:
+        write_text(output, text)
+    except OSError as error:
+        click.echo(error, err=True)
+        sys.exit(FAILED)
 
 
 def _run(
@@ -266,6 +313,22 @@ def _exit_code(ending: Ending) -> int:
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of the options that were given."""
     return {name: value for name, value in values.items() if value not in (None, ())}
+
+
+def _read(
+    values: Mapping[str, Any], parameters: Iterable[str], options: frozenset[str]
+) -> Experiment:
+    """The Experiment of the options that were given, or the end with the exit code for bad input.
+
+    `options` are the fields that are options of their own.
+    """
+    try:
+        return _experiment(values, parameters)
+    except InvalidExperiment as error:
+        _refuse(error.problems, options)
+    except Exception as error:  # a module of one's own, while it is imported
+        failed = Failed("error", f"{type(error).__name__}: {error}", {}, place=place.of(error))
+        _refuse({"function": place.told(failed)}, options)
 
 
 def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experiment:

@@ -164,7 +164,8 @@ def code(setting: Setting) -> Code:
         chosen = torch.randperm({_IMAGES}, generator=generator)[:count]
         upright = torch.from_numpy(digits.images)[chosen] / {_LEVELS:g}
         turns = torch.randint({_TURNS}, (count,), generator=generator)
-        images = torch.stack([upright[i].rot90(turns[i].item()) for i in range(count)])
+        pairs = zip(upright, turns.tolist(), strict=True)
+        images = torch.stack([image.rot90(turn) for image, turn in pairs])
         images = images.{"flatten(1)" if dense else "unsqueeze(1)"}.to(device, dtype)
         """
     losses = f"""

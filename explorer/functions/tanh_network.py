@@ -64,8 +64,8 @@ def code(setting: Setting) -> Code:
         generator = torch.Generator().manual_seed({setting.seed})
         scale = {setting.parameters["gain"]!r} / n**0.5
         weights = [
-            (scale * torch.randn(rows, n, generator=generator)).to(device, dtype)
-            for rows in [n] * (layers - 1) + [m]
+            (scale * torch.randn(width, n, generator=generator)).to(device, dtype)
+            for width in [n] * (layers - 1) + [m]
         ]
         x = torch.randn(n, generator=generator).to(device, dtype)
         """
