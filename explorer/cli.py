@@ -1,7 +1,7 @@
 """The command line: explorer app | lab | list | run | flow | code.
 
-The options of `run`, `flow` and `code` come from the tables of fields. Importing this module imports no
-torch, so that the help opens at once.
+The options of `run`, `flow` and `code` come from the tables of fields. Importing this module
+imports no torch, so that the help opens at once.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def _code(name: str, own: _Own, setting: Setting) -> Code:
     from explorer.scripts import source
     from explorer.scripts.layout import NoScript
 
-    found = source.of(own.f, f"The function {name}")
+    found = source.of(own.f, f"The function {name}", name)
     pieces, imports = found.pieces, found.imports
     x = _x(own.x, setting)
     x = tensor(x) if isinstance(x, (int, float)) else x

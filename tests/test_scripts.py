@@ -284,7 +284,7 @@ def test_own_x_is_made_and_may_be_a_matrix(path: str) -> None:
     def f(x: Tensor, size: int = 2) -> Tensor:
         return x @ x * size
 
-    FUNCTIONS["squared"] = explorer.own.register(f, matrix, [lambda y: y.trace(), torch.sum], "squared")
+    explorer.own.register(f, matrix, [lambda y: y.trace(), torch.sum], "squared")
     chosen = Experiment("squared", size=3, heads=("g1", "sum", "sin"))
     check(explorer.script(chosen, path), of_the_engine(chosen))
 

@@ -50,10 +50,10 @@ class CodePart:
         if not self.toggle.value:
             return
         if experiment is not None and self.path.options != experiment.paths:
-            chosen = self.path.value
-            self.path.options = experiment.paths
-            if chosen in experiment.paths:
-                self.path.value = chosen
+            paths, chosen = experiment.paths, self.path.value
+            self.path.options = paths
+            wanted = (each for each in (chosen, "auto", *paths) if each in paths)
+            self.path.value = next(wanted)
         self._write()
 
     def _write(self) -> None:

@@ -133,12 +133,13 @@ def code(setting: Setting) -> Code:
                 return integrand(points @ x).mean()
             """
         return Code((given, p, f), y_shape=())
+    at = f"((t + 1) / 2){squared}" if squared else "(t + 1) / 2"
     given = f"""
         d, n = {d}, {nodes(setting)}
         generator = torch.Generator().manual_seed({setting.seed})
         x = (0.5 + 1.5 * torch.rand(d, generator=generator)).to(device, dtype)
         t, weights = np.polynomial.legendre.leggauss(n)  # on [-1, 1], and from here on [0, 1]
-        t = torch.tensor({f"((t + 1) / 2){squared}" if squared else "(t + 1) / 2"}).to(device, dtype)
+        t = torch.tensor({at}).to(device, dtype)
         weights = torch.tensor(weights / 2).to(device, dtype)
         """
     f = """

@@ -28,12 +28,12 @@ class Source:
     imports: set[str] = field(default_factory=set)
 
 
-def of(f: Callable[..., Any], what: str, name: str = "") -> Source:
+def of(f: Callable[..., Any], what: str, name: str) -> Source:
     """The source of a function, of the functions beside it that it calls, and of plain values.
 
     Args:
         what: how a message names it.
-        name: what a lambda is to be called.
+        name: what a lambda is called there.
 
     Raises:
         NoScript: there is no source to be had, or it needs what only this session has.
@@ -70,17 +70,18 @@ class _Reader:
         self._what, self._into = what, into
         self._taken: dict[str, Any] = {}
 
-    def define(self, f: Any, name: str = "") -> str:
-        """Defines a function in the script, behind what it needs; returns its name there."""
+    def define(self, f: Any, name: str) -> str:
+        """Defines a function in the script, behind what it needs; returns its name there.
+
+        `name` is what a lambda is called.
+        """
         if not isinstance(f, FunctionType):
             self._refuse(f"it is a {type(f).__name__}, and a script takes a function's source")
         node, text = self._node(f)
         if isinstance(node, ast.Lambda):
-            body = ast.get_source_segment(text, node.body)
-            name = name or "g"
-            piece = f"def {name}({ast.unparse(node.args)}):\n    return ({body})"
-            if "\n" not in str(body):
-                piece = f"def {name}({ast.unparse(node.args)}):\n    return {body}"
+            body = ast.get_source_segment(text, node.body) or ""
+            body = f"({body})" if "\n" in body else body
+            piece = f"def {name}({ast.unparse(node.args)}):\n    return {body}"
         else:
             self._check_decorators(f, node)
             name = node.name
@@ -88,7 +89,7 @@ class _Reader:
             piece = textwrap.dedent("\n".join(lines))
         self._require_free(name, f)
         self._taken[name] = f
-        self._bring(f, node)
+        self._bring(f, node, name)
         self._into.pieces.append(piece)
         return name
 
@@ -99,14 +100,15 @@ class _Reader:
             tree = ast.parse(text)
         except (OSError, TypeError, SyntaxError):
             self._refuse(f"the source of {f.__name__} is not to be had")
-        wanted = ast.Lambda if f.__name__ == "<lambda>" else ast.FunctionDef
-        nodes = [each for each in ast.walk(tree) if isinstance(each, wanted)]
-        if wanted is ast.Lambda and len(nodes) > 1:
+        if f.__name__ == "<lambda>":
+            lambdas = [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]
+            if len(lambdas) == 1:
+                return lambdas[0], text
             self._refuse("several lambdas stand in its line, and any may be meant: use def")
-        for node in nodes:
-            assert isinstance(node, (ast.Lambda, ast.FunctionDef))
-            return node, text
-        self._refuse(f"the source of {f.__name__} is not to be had")
+        first = tree.body[0]
+        if not isinstance(first, ast.FunctionDef):
+            self._refuse(f"the source of {f.__name__} is not to be had")
+        return first, text
 
     def _check_decorators(self, f: FunctionType, node: ast.FunctionDef) -> None:
         """Only those that register a function leave it as it is."""
@@ -119,7 +121,7 @@ class _Reader:
             if home.partition(".")[0] != "explorer":
                 self._refuse(f"{f.__name__} is decorated with {shown(ast.unparse(each))}")
 
-    def _bring(self, f: FunctionType, node: ast.FunctionDef | ast.Lambda) -> None:
+    def _bring(self, f: FunctionType, node: ast.FunctionDef | ast.Lambda, own: str) -> None:
         """Brings what the source names and does not define."""
         inside = [node.args, *(node.body if isinstance(node.body, list) else [node.body])]
         if isinstance(node, ast.FunctionDef) and node.returns:
@@ -134,11 +136,12 @@ class _Reader:
             if name in bound:
                 continue
             if name in known:
-                self._value(f, name, known[name])
+                self._value(f, own, name, known[name])
             elif not hasattr(builtins, name):
-                self._refuse(f"{f.__name__} uses {name}, which is not defined")
+                self._refuse(f"{own} uses {name}, which is not defined")
 
-    def _value(self, f: FunctionType, name: str, value: Any) -> None:
+    def _value(self, f: FunctionType, own: str, name: str, value: Any) -> None:
+        """Brings what f, which is called `own` in the script, knows by a name."""
         if name in self._taken:
             if self._taken[name] is not value:
                 self._refuse(f"two things are called {name}")
@@ -158,13 +161,11 @@ class _Reader:
             self._into.pieces.append(f"{name} = {value!r}")
         elif _is_importable(value):
             self._require_foreign(value.__module__, name)
-            own = value.__name__
-            alias = "" if own == name else f" as {name}"
-            self._into.imports.add(f"from {value.__module__} import {own}{alias}")
+            alias = "" if value.__name__ == name else f" as {name}"
+            self._into.imports.add(f"from {value.__module__} import {value.__name__}{alias}")
         else:
-            self._refuse(
-                f"{f.__name__} uses {name}, a {type(value).__name__} that only this session has"
-            )
+            kind = type(value).__name__
+            self._refuse(f"{own} uses {name}, a {kind} that only this session has")
         self._taken[name] = value
 
     def _require_free(self, name: str, value: Any) -> None:
