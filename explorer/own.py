@@ -227,7 +227,7 @@ def _code(name: str, own: _Own, setting: Setting) -> Code:
     Raises:
         NoScript: one of them cannot stand alone.
     """
-    from torch import Tensor, tensor
+    from torch import Tensor, float64, tensor
 
     from explorer.scripts import source
     from explorer.scripts.layout import NoScript
@@ -235,7 +235,7 @@ def _code(name: str, own: _Own, setting: Setting) -> Code:
     found = source.of(own.f, f"The function {name}", name)
     pieces, imports = found.pieces, found.imports
     x = _x(own.x, setting)
-    x = tensor(x) if isinstance(x, (int, float)) else x
+    x = tensor(x, dtype=float64) if isinstance(x, (int, float)) else x
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise NoScript(f"The x of {name} is {type(x).__name__}; a script takes one real tensor.")
     if _makes(own.x):

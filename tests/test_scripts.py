@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import io
 import math
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,7 +25,7 @@ from explorer.experiment import Experiment
 from explorer.functions import FUNCTIONS
 from explorer.heads import FINITE, HEADS, Head
 from explorer.scripts import NoScript
-from explorer.scripts.layout import NAMES, WIDTH
+from explorer.scripts.layout import NAMES, WIDTH, defined
 from tests.functions.test_every_path import CASES, Values, setting
 
 ROOT = Path(explorer.__file__).parent.parent
@@ -165,19 +163,9 @@ def test_scripts_are_clean_code(tmp_path: Path) -> None:
 @every_case
 def test_no_function_defines_a_name_that_the_script_needs(name: str, values: Values) -> None:
     code = FUNCTIONS[name].code(setting(name, values))
-    defined: set[str] = set()
-    for part in (*code.parts, code.heads_text):
-        for statement in ast.parse(textwrap.dedent(part)).body:
-            if isinstance(statement, ast.FunctionDef):
-                defined.add(statement.name)
-            else:
-                defined |= {
-                    each.id
-                    for each in ast.walk(statement)
-                    if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-                }
-    assert {"x", "f"} <= defined
-    assert defined & NAMES <= {"x", "f", "generator"}
+    names = defined((*code.parts, code.heads_text))
+    assert {"x", "f"} <= names
+    assert names & NAMES <= {"x", "f", "generator"}
 
 
 def test_long_heads_are_folded_and_have_a_short_name() -> None:
@@ -303,6 +291,10 @@ def test_what_cannot_stand_alone_is_said() -> None:
         return explorer.matrix_exp(x.diag()).sum()
 
     @functools.cache
+    def cached(x: Tensor) -> Tensor:
+        return x
+
+    @torch.enable_grad()
     def decorated(x: Tensor) -> Tensor:
         return x
 
@@ -315,4 +307,21 @@ def test_what_cannot_stand_alone_is_said() -> None:
     _refused(helper, torch.ones(100), [], "has 100 entries, which only this session has")
     _refused(helper, {"a": X}, [], "is dict; a script takes one real tensor")
     _refused(helper, X, [lambda y: (weights @ y).sum()], "The head g1 cannot stand alone")
-    _refused(decorated, X, [], "it is a _lru_cache_wrapper")
+    _refused(cached, X, [], "it is a _lru_cache_wrapper")
+    _refused(decorated, X, [], r"decorated is decorated with 'torch\.enable_grad\(\)'")
+
+
+def test_a_head_that_would_take_a_name_of_the_function_is_refused() -> None:
+    @explorer.head
+    def shapes(y: Tensor) -> Tensor:
+        return y.sum()
+
+    assert "def shapes(y" in explorer.script(Experiment(heads=("shapes",)), "reuse")
+    chosen = Experiment("digits_trunk", size=1, heads=("shapes",))
+    with pytest.raises(NoScript, match="The head shapes cannot stand in the script: shapes is"):
+        explorer.script(chosen, "reuse")
+
+
+def test_own_x_that_is_a_number_is_that_number() -> None:
+    explorer.own.register(helper, 0.1, ["y"], "scaled")
+    assert "torch.tensor(0.1, " in explorer.script(Experiment("scaled"), "reuse")

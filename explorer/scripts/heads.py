@@ -10,7 +10,7 @@ from typing import Any
 from explorer import expression
 from explorer.heads import HEADS, set_of
 from explorer.scripts import source
-from explorer.scripts.layout import WIDTH, Layout, Part, folded
+from explorer.scripts.layout import WIDTH, Layout, NoScript, Part, defined, folded
 
 _LONG = 60  # characters of an expression up to which it is a head's name
 
@@ -66,8 +66,11 @@ def _single(layout: Layout, entry: str, part: Part) -> str:
     if own := _own(layout, entry):
         found = source.of(own, f"The head {entry}", entry)
         part.imports |= found.imports
-        given = layout.code.parts
-        part.pieces += [each for each in found.pieces if each not in (*given, *part.pieces)]
+        given = (*layout.code.parts, *part.pieces)
+        further = [each for each in found.pieces if each not in given]
+        for name in defined(further) & defined((*given, layout.code.heads_text)):
+            raise NoScript(f"The head {entry} cannot stand in the script: {name} is there already.")
+        part.pieces += further
         return source.call(own, found.name)[0]
     text = HEADS[entry].expression if entry in HEADS else entry
     value = expression.read(text).code(layout.y_dims, layout.code.x_dims)

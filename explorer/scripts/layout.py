@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -53,6 +55,19 @@ class Part:
 
     pieces: list[str] = field(default_factory=list)
     imports: set[str] = field(default_factory=set)
+
+
+def defined(pieces: Iterable[str]) -> set[str]:
+    """The names that pieces of Python give a meaning."""
+    found: set[str] = set()
+    for piece in pieces:
+        for statement in ast.parse(textwrap.dedent(piece)).body:
+            if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+                found.add(statement.name)
+            else:
+                names = [each for each in ast.walk(statement) if isinstance(each, ast.Name)]
+                found |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    return found
 
 
 def joined(pieces: Iterable[str]) -> str:
