@@ -191,24 +191,25 @@ def code(setting: Setting) -> Code:
         axes[0::2, 2] = 1
         axes[1::2, 1] = 1
         """
-    product = """
-        def right_product(q):
-            # The matrix of p -> p⊗q, for p from the left.
-            w, x, y, z = q
+    products = """
+        def right_products(q):
+            # For every quaternion q the matrix of p -> p⊗q, for p from the left.
+            w, x, y, z = q.unbind(1)
             rows = (w, x, y, z), (-x, w, -z, y), (-y, z, w, -x), (-z, -y, x, w)
-            return torch.stack([torch.stack(row) for row in rows])
+            return torch.stack([torch.stack(row, 1) for row in rows], 1)
         """
     f = """
         def f(x):
             half = x[:n, None] / 2
             turns = torch.cat((half.cos(), half.sin() * axes), 1)
-            q, position = x[n:], 0
-            for turn in turns:
-                q = q @ right_product(turn)
-                w, a, b, c = q  # the link lies along the x axis of this orientation
-                along = w * w + a * a - b * b - c * c, 2 * (a * b + w * c), 2 * (a * c - w * b)
-                position = position + torch.stack(along) / n
-            return torch.cat((position, q))
+            q, after = x[n:], []
+            for turn in right_products(turns):
+                q = q @ turn
+                after.append(q)
+            # A link lies along the x axis of the orientation after its joint.
+            w, a, b, c = torch.stack(after, 1)
+            links = w * w + a * a - b * b - c * c, 2 * (a * b + w * c), 2 * (a * c - w * b)
+            return torch.cat((torch.stack(links).sum(1) / n, q))
         """
     heads = {
         "plane": "(y[2] - 0.5) ** 2",
@@ -216,7 +217,7 @@ def code(setting: Setting) -> Code:
         "unit_norm": "(torch.linalg.vector_norm(y[3:]) - 1) ** 2",
         "unit_square": "(y[3:].square().sum() - 1) ** 2",
     }
-    return Code((given, product, f), y_shape=(7,), heads=heads)
+    return Code((given, products, f), y_shape=(7,), heads=heads)
 
 
 def cost(setting: Setting) -> Cost:
