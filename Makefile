@@ -14,8 +14,9 @@ help:  ## list these commands
 run: $(VENV)/installed  ## serve the page and print its address
 	@"$(VENV)/bin/explorer" app --no-browser $(ARGS)
 
+# Two at once, since most tests are one thread's work; ARGS="-n 0" runs them one after the other.
 test: lint browser  ## run every test
-	"$(VENV)/bin/python" -m pytest $(ARGS)
+	"$(VENV)/bin/python" -m pytest -n 2 $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style and types
 	"$(VENV)/bin/python" -m ruff check .

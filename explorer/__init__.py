@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from explorer.own import function, head
     from explorer.result import Result
     from explorer.scripts import script
+    from explorer.study.journal import read_study
+    from explorer.study.run import sweep
+    from explorer.study.study import Study
     from explorer.worker import Worker
 
 _HOME = {
@@ -42,6 +45,7 @@ _HOME = {
     "Result": "result",
     "SingularValues": "engine.spectrum",
     "SpectralNorm": "engine.spectrum",
+    "Study": "study.study",
     "Worker": "worker",
     "function": "own",
     "gradient_flow": "flow.compute",
@@ -54,9 +58,11 @@ _HOME = {
     "matrix_exp": "exponential",
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
+    "read_study": "study.journal",
     "script": "scripts",
     "singular_values": "engine.spectrum",
     "spectral_norm": "engine.spectrum",
+    "sweep": "study.run",
 }
 
 __all__ = [
@@ -69,6 +75,7 @@ __all__ = [
     "Result",
     "SingularValues",
     "SpectralNorm",
+    "Study",
     "Worker",
     "function",
     "gradient_flow",
@@ -81,9 +88,11 @@ __all__ = [
     "matrix_exp",
     "plan",
     "pullback",
+    "read_study",
     "script",
     "singular_values",
     "spectral_norm",
+    "sweep",
 ]
 
 

@@ -1,7 +1,7 @@
-"""The command line: explorer app | lab | list | run | flow | code.
+"""The command line: explorer app | lab | list | run | sweep | flow | code.
 
-The options of `run`, `flow` and `code` come from the tables of fields. Importing this module
-imports no torch, so that the help opens at once.
+The options of `run`, `sweep`, `flow` and `code` come from the tables of fields. Importing this
+module imports no torch, so that the help opens at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +19,7 @@ import click
 
 from explorer import own, place, signals
 from explorer.engine.plan import PATHS
-from explorer.events import Cancelled, Done, Ending, Failed, Progress, Queued
+from explorer.events import Cancelled, Done, Ending, Failed, Progress, Queued, Seen
 from explorer.experiment import (
     DEFAULT_FUNCTION,
     Experiment,
@@ -35,6 +35,9 @@ from explorer.flow.result import Flow
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS, SETS
 from explorer.result import Result
+from explorer.study.axis import NOT_SWEPT
+from explorer.study.study import Study
+from explorer.study.sweep import MOST_AXES, Sweep
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -168,15 +171,18 @@ def _help(field: Field) -> str:
     return f"{text}.  [default: {default}]"
 
 
-@cli.command()
-@_field_options(_shared_fields())
-@click.option(
+_param_option = click.option(
     "--param",
     "parameters",
     metavar="NAME=VALUE",
     multiple=True,
     help="A parameter of the function; see `explorer list`. May be given several times.",
 )
+
+
+@cli.command()
+@_field_options(_shared_fields())
+@_param_option
 @click.option("--json", "json_file", metavar="FILE", help="Write the Result as JSON.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
 @click.option("--full", is_flag=True, help="List every entry of large gradients in the JSON.")
@@ -192,11 +198,73 @@ def run(
     The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
     """
     try:
-        experiment = _read(values, parameters, _SHARED)
-        _require_places(json_file, html_file)
+        experiment = _experiment(values, parameters)
+        _require_places({"json": json_file, "html": html_file})
     except InvalidExperiment as error:
         _refuse(error.problems, _SHARED)
     _run(experiment, json_file, html_file, _SHARED, full=full)
+
+
+@cli.command()
+@_field_options([field for field in _shared_fields() if field.name not in NOT_SWEPT])
+@_param_option
+@click.option(
+    "--over",
+    metavar="AXIS",
+    multiple=True,
+    help="A field and its values: NAME=A,B,C, NAME=LOW:HIGH:logN or NAME=LOW:HIGH:linN, up to "
+    f"{MOST_AXES} times. heads=K is the first K of the powers set, in the place of --head.",
+)
+@click.option("--total", metavar="SECONDS", help="Time for all points; --budget is that of each.")
+@click.option(
+    "--jsonl",
+    "jsonl_file",
+    metavar="FILE",
+    help="Write every point at once, a line of JSON each; a second call goes on where one stopped.",
+)
+@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
+@click.option("--dask", "address", metavar="ADDRESS", help="Measure on the Dask cluster there.")
+def sweep(
+    parameters: tuple[str, ...],
+    over: tuple[str, ...],
+    total: str | None,
+    jsonl_file: str | None,
+    html_file: str | None,
+    address: str | None,
+    **values: Any,
+) -> None:
+    """Run experiments for all combinations of the values of up to three fields.
+
+    The exit code is 0 when all points are there, 2 for bad input, 1 for a failure or where points
+    were left out, 130 when cancelled.
+    """
+    from explorer.study.journal import Journal, JournalError
+    from explorer.study.running import Running
+
+    try:
+        given, problems = _flat(values, parameters)
+        if problems:
+            raise InvalidExperiment(problems)
+        _require_places({"jsonl": jsonl_file, "html": html_file})
+        wanted = Sweep(given, over, total=total)
+        with ExitStack() as stack:
+            journal = stack.enter_context(Journal(jsonl_file, wanted)) if jsonl_file else None
+            executor, at_once = None, 1
+            if address is not None:
+                from explorer.study import cluster
+
+                executor, at_once = stack.enter_context(cluster.executor(address))
+            ending = _follow(
+                Running(wanted, journal=journal, executor=executor, at_once=at_once)
+            )
+    except JournalError as error:
+        _refuse({"jsonl": str(error)}, _SWEPT)
+    except InvalidExperiment as error:
+        _refuse(error.problems, _SWEPT)
+    except OSError as error:
+        click.echo(f"--jsonl: {jsonl_file} cannot be used: {error.strerror or error}.", err=True)
+        sys.exit(FAILED)
+    _end(ending, None, html_file, _SWEPT)
 
 
 @cli.command()
@@ -211,7 +279,7 @@ def flow(json_file: str | None, html_file: str | None, **values: Any) -> None:
     options = frozenset(of_flow.FIELDS)
     try:
         experiment = FlowExperiment.from_values(_given(values))
-        _require_places(json_file, html_file)
+        _require_places({"json": json_file, "html": html_file})
     except InvalidExperiment as error:
         _refuse(error.problems, options)
     _run(experiment, json_file, html_file, options)
@@ -246,9 +314,8 @@ def code(parameters: tuple[str, ...], path: str, output: str | None, **values: A
 
     options = frozenset((*_OF_CODE, "paths", "output"))
     try:
-        experiment = _read(values | {"paths": (path,)}, parameters, options)
-        if output is not None:
-            _require_place("--output", output)
+        experiment = _experiment(values | {"paths": (path,)}, parameters)
+        _require_places({"output": output})
         text = script(experiment, *experiment.paths)
     except InvalidExperiment as error:
         _refuse(error.problems, options)
@@ -275,13 +342,19 @@ def _run(
     *,
     full: bool = False,
 ) -> NoReturn:
-    """Runs it, writes and prints what was seen, and ends with the exit code.
+    """Runs it, and goes on as `_end` does.
 
     `options` are the fields that are options of their own.
     """
     from explorer.worker import Worker
 
-    ending = _follow(Worker().submit(experiment, full=full))
+    _end(_follow(Worker().submit(experiment, full=full)), json_file, html_file, options)
+
+
+def _end(
+    ending: Ending, json_file: str | None, html_file: str | None, options: frozenset[str]
+) -> NoReturn:
+    """Writes and prints what was seen, and ends with the exit code."""
     if isinstance(ending, Failed):
         if ending.kind == "invalid":
             _refuse(ending.problems, options)
@@ -292,6 +365,8 @@ def _run(
         problem = _write(seen, json_file, html_file)
         if isinstance(seen, Flow):
             _print_flow(seen)
+        elif isinstance(seen, Study):
+            _print_study(seen)
         else:
             _print(seen)
         if problem:
@@ -304,7 +379,7 @@ def _run(
 
 def _exit_code(ending: Ending) -> int:
     if isinstance(ending, Done):
-        return DONE
+        return FAILED if isinstance(ending.result, Study) and ending.result.left_out else DONE
     if isinstance(ending, Cancelled):
         return signals.CANCELLED
     return BAD_INPUT if ending.kind == "refused" else FAILED
@@ -315,27 +390,35 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 
-def _read(
-    values: Mapping[str, Any], parameters: Iterable[str], options: frozenset[str]
-) -> Experiment:
-    """The Experiment of the options that were given, or the end with the exit code for bad input.
-
-    `options` are the fields that are options of their own.
-    """
-    try:
-        return _experiment(values, parameters)
-    except InvalidExperiment as error:
-        _refuse(error.problems, options)
-    except Exception as error:  # a module of one's own, while it is imported
-        failed = Failed("error", f"{type(error).__name__}: {error}", {}, place=place.of(error))
-        _refuse({"function": place.told(failed)}, options)
-
-
 def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experiment:
     """The Experiment of the options that were given; raises InvalidExperiment."""
+    given, problems = _flat(values, parameters)
+    try:
+        experiment = Experiment.from_values(given)
+    except InvalidExperiment as error:
+        problems |= error.problems
+    if problems:
+        raise InvalidExperiment(problems)
+    return experiment
+
+
+def _flat(
+    values: Mapping[str, Any], parameters: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """(the values of the options that were given, parameters among them; what is wrong with these).
+
+    Raises:
+        InvalidExperiment: a module of one's own cannot be imported.
+    """
     given = _given(values)
     if ":" in given.get("function", ""):
-        given["function"] = own.load(given["function"])
+        try:
+            given["function"] = own.load(given["function"])
+        except InvalidExperiment:
+            raise
+        except Exception as error:  # whatever a module raises while it is imported
+            failed = Failed("error", f"{type(error).__name__}: {error}", {}, place=place.of(error))
+            raise InvalidExperiment({"function": place.told(failed)}) from error
     function = FUNCTIONS.get(given.get("function", DEFAULT_FUNCTION))
     allowed = [field.name for field in function.parameters] if function else []
     problems: dict[str, str] = {}
@@ -352,26 +435,24 @@ def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experim
             )
         else:
             given[name] = value
-    try:
-        experiment = Experiment.from_values(given)
-    except InvalidExperiment as error:
-        problems |= error.problems
-    if problems:
-        raise InvalidExperiment(problems)
-    return experiment
+    return given, problems
 
 
 _SHARED = frozenset(field.name for field in _shared_fields())
 
 
-def _require_places(json_file: str | None, html_file: str | None) -> None:
-    for option, file in (("--json", json_file), ("--html", html_file)):
+_SWEPT = _SHARED | {"over", "total", "jsonl", "dask"}
+
+
+def _require_places(files: Mapping[str, str | None]) -> None:
+    """Raises InvalidExperiment unless files can be written there, by the names of the options."""
+    for name, file in files.items():
         if file is not None:
-            _require_place(option, file)
+            _require_place(name, file)
 
 
-def _require_place(option: str, file: str) -> None:
-    """Raises InvalidExperiment unless a file can be written there: before the run, not after."""
+def _require_place(name: str, file: str) -> None:
+    """The same of one: before the run, not after."""
     path = Path(file)
     problem = ""
     try:
@@ -390,7 +471,7 @@ def _require_place(option: str, file: str) -> None:
     except OSError as error:
         problem = f"{shown(file)} cannot be a file: {error.strerror}."
     if problem:
-        raise InvalidExperiment({option.removeprefix("--"): problem})
+        raise InvalidExperiment({name: problem})
 
 
 def _takes_files(folder: Path) -> bool:
@@ -470,6 +551,7 @@ def _print(result: Result) -> None:
 
 
 _ROWS = 11  # of a table over the steps; the JSON has them all
+_POINTS = 40  # of a table of the points of a sweep; the file has them all
 
 
 def _print_flow(flow: Flow) -> None:
@@ -481,6 +563,17 @@ def _print_flow(flow: Flow) -> None:
     _say(sentences.ways(flow), sentences.advice(flow))
     _print_tables(thinned(each, _ROWS) for each in tables(flow).values())
     _say(*sentences.notes(flow))
+
+
+def _print_study(study: Study) -> None:
+    """The sentence, the table with some of its rows, and the notes, on standard output."""
+    from explorer.study import sentences
+    from explorer.study.tables import table
+
+    _say(sentences.summary(study))
+    if study.points:
+        _print_tables([table(study, _POINTS)])
+    _say(*sentences.notes(study))
 
 
 def _console() -> Console:
@@ -514,7 +607,7 @@ def _print_tables(tables: Iterable[Table]) -> None:
         console.print(grid, markup=False)
 
 
-def _write(result: Result | Flow, json_file: str | None, html_file: str | None) -> str:
+def _write(result: Seen, json_file: str | None, html_file: str | None) -> str:
     """Writes the files that were asked for; returns what went wrong, as a sentence, or ""."""
     if json_file is None and html_file is None:
         return ""

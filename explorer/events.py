@@ -7,9 +7,10 @@ from typing import Literal
 
 from explorer.flow.result import Flow
 from explorer.result import Result
+from explorer.study.study import Study
 
-Seen = Result | Flow
-"""What a run shows: a Result of an Experiment, a Flow of a FlowExperiment."""
+Seen = Result | Flow | Study
+"""What a run shows: a Result of an Experiment, a Flow of a FlowExperiment, a Study of a sweep."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Result or Flow → files: a self-contained page, and text that is written whole or not at all."""
+"""What was seen → files: a self-contained page, and text that is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ from explorer.flow import tables as flow_tables
 from explorer.flow.experiment import FIELDS as FLOW_FIELDS
 from explorer.flow.result import Flow
 from explorer.result import Environment, Result
+from explorer.study import figures as study_figures
+from explorer.study import sentences as study_sentences
+from explorer.study import tables as study_tables
+from explorer.study.axis import text
+from explorer.study.study import Study
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -62,12 +67,14 @@ def _replace(target: Path, text: str) -> None:
         raise
 
 
-def to_html(seen: Result | Flow) -> str:
+def to_html(seen: Result | Flow | Study) -> str:
     """A page of its own: the sentences, the figures with their tables, the settings.
 
     It asks for nothing from outside and opens without a network; it follows the reader's light
     or dark. What was seen is in it as JSON, in the element `explorer-result`.
     """
+    if isinstance(seen, Study):
+        return _of_study(seen)
     return _of_flow(seen) if isinstance(seen, Flow) else _of_result(seen)
 
 
@@ -92,6 +99,7 @@ def _of_result(result: Result) -> str:
         scaling=_list(map(escape, scaling)),
         notes=sentences.notes(result),
         experiment=_settings(table(result.experiment.function), result.experiment.values),
+        environment=_environment(result.environment),
     )
 
 
@@ -115,11 +123,41 @@ def _of_flow(flow: Flow) -> str:
         scaling=ways,
         notes=flow_sentences.notes(flow),
         experiment=_settings(FLOW_FIELDS, experiment.values) if experiment else "",
+        environment=_environment(flow.environment),
+    )
+
+
+def _of_study(study: Study) -> str:
+    drawn = study_figures.figures(study) if study.points else {}
+    behind = study_tables.table(study)
+    where = sorted({point.where for point in study.points} - {""})
+    rows = tuple((axis.label, ", ".join(map(text, axis.values))) for axis in study.axes)
+    names = " and ".join(axis.name for axis in study.axes)
+    what = study_sentences.setting(study)
+    return _page(
+        study,
+        title=f"Sweep of {what} over {names}" if what else f"Sweep over {names}",
+        formula="Experiments along " + ", ".join(axis.label for axis in study.axes),
+        summary=study_sentences.summary(study),
+        plan="",
+        verdicts="",
+        figures="".join(
+            f'<section aria-label="{escape(figure.layout.title.text)}">{_drawing(name, figure)}'
+            "</section>"
+            for name, figure in drawn.items()
+        ),
+        jacobian="",
+        scaling=_folded(behind),
+        notes=study_sentences.notes(study),
+        experiment=tables.to_html(tables.Table("Axes", ("Field", "Values"), rows)),
+        environment=tables.to_html(
+            tables.Table("Measured on", ("Host, device, threads",), tuple((w,) for w in where))
+        ),
     )
 
 
 def _page(
-    seen: Result | Flow,
+    seen: Result | Flow | Study,
     *,
     title: str,
     formula: str,
@@ -131,8 +169,9 @@ def _page(
     scaling: str,
     notes: Iterable[str],
     experiment: str,
+    environment: str,
 ) -> str:
-    """The page; `verdicts`, `figures`, `jacobian`, `scaling` and `experiment` are HTML already."""
+    """The page; what is no sentence is HTML already."""
     return _PAGE.format(
         title=escape(title),
         formula=escape(formula),
@@ -146,7 +185,7 @@ def _page(
         notes=_list(map(escape, notes)),
         figures=figures,
         experiment=experiment,
-        environment=_environment(seen.environment),
+        environment=environment,
         # Inside a script, "<" could begin a tag that ends it.
         result=seen.to_json().replace("<", "\\u003c"),
     )

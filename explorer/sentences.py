@@ -669,10 +669,10 @@ MANY = 12
 """Heads up to which each is shown by itself."""
 
 
-def few(result: Result) -> Result:
+def few(result: Result, most: int = MANY) -> Result:
     """The Result with the heads that are shown one by one: all of up to 12, and of more those
     with something wrong before the others, in their order."""
-    if len(result.heads) <= MANY:
+    if len(result.heads) <= most:
         return result
     limit = tolerance(result.experiment.dtype)
 
@@ -680,7 +680,7 @@ def few(result: Result) -> Result:
         head = result.heads[name]
         return bool(head.domain) or any(_is_wrong(head, path, limit) for path in head.gradient)
 
-    chosen = sorted(result.heads, key=lambda name: not wrong(name))[:MANY]
+    chosen = sorted(result.heads, key=lambda name: not wrong(name))[:most]
     heads = {name: head for name, head in result.heads.items() if name in chosen}
     found = result.jacobian
     jacobian = found.model_copy(

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-from explorer import memory, place, sending
+from explorer import memory, place, program, sending
 from explorer.events import (
     Cancelled,
     Device,
@@ -54,7 +54,10 @@ _PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
 
 
 def _context() -> Any:
-    """multiprocessing's forkserver with torch in it; spawn where the system has no fork."""
+    """multiprocessing's forkserver with torch in it; spawn where the system has no fork; programs
+    where this process may have no children of multiprocessing."""
+    if multiprocessing.current_process().daemon:
+        return program.Context()
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -309,7 +312,7 @@ def _flow(
 
 def _measure(
     send: Callable[[Event], None],
-    events: Callable[[], Iterator[Progress | Linearized | Seen]],
+    events: Callable[[], Iterator[Progress | Linearized | Result | Flow]],
     memory_limit: int | None,
 ) -> None:
     """Sends on what a run yields, when it has its turn; the last Result or Flow is what it did."""

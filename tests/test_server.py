@@ -258,11 +258,18 @@ def test_a_stopped_server_leaves_no_process(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
-def test_a_killed_kernel_leaves_no_process(running: tuple[psutil.Popen, str]) -> None:
+def test_a_killed_kernel_leaves_no_process_and_the_server_to_its_page_alone(
+    running: tuple[psutil.Popen, str],
+) -> None:
+    process, link = running
     with run_in_mid_work(running) as family:
         family[0].kill()
         _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(link + "voila/files/app.ipynb")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == server.STOPPED
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no sessions")
@@ -276,12 +283,3 @@ def test_a_page_that_no_browser_holds_leaves_no_process(
         (kernel,) = process.children()
         assert poll(lambda: not session(kernel.pid), 60)
     assert process.is_running()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
-def test_serves_nothing_beside_the_page(running: tuple[psutil.Popen, str]) -> None:
-    process, link = running
-    with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(link + "voila/files/app.ipynb")
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == server.STOPPED

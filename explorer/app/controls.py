@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -65,6 +66,7 @@ class Controls:
         self.widget.add_class("explorer-controls")
         self._own: dict[str, Row] = {}
         self._own_of = ""
+        self._left_out: frozenset[str] = frozenset()
         state.observe(guard(self._show), ["entries", "problems"])
         self._show()
 
@@ -72,6 +74,12 @@ class Controls:
         """The devices to choose from."""
         self._devices = devices
         self._show()
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """The fields whose controls are not shown."""
+        if self._left_out != frozenset(names):
+            self._left_out = frozenset(names)
+            self._show()
 
     def _show(self, change: Any = None) -> None:
         """Brings every control to what the state holds."""
@@ -86,6 +94,14 @@ class Controls:
         rows = {"function": self._function, "size": self._size, **self._own, **self._rows}
         for name, row in rows.items():
             row.show(entries[name], problems.get(name, ""))
+            hidden = name in self._left_out or (name == "size" and self._has_one_size)
+            row.box.layout.display = "none" if hidden else None
+
+    @property
+    def _has_one_size(self) -> bool:
+        """Whether the size of the function on show is no choice."""
+        size = FUNCTIONS[self._own_of].size
+        return size.minimum == size.maximum
 
     def _show_function(self, name: str) -> None:
         """The function's formula and the rows of its parameters, made when it is another one."""
@@ -102,9 +118,6 @@ class Controls:
             for field in function.parameters
         }
         self._parameters.children = [row.box for row in self._own.values()]
-        # A size that only one value can have is no choice.
-        fixed = function.size.minimum == function.size.maximum
-        self._size.box.layout.display = "none" if fixed else None
 
     def _row(self, name: str, control: Control) -> Row:
         return Row(name, control)

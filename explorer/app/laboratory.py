@@ -11,18 +11,18 @@ import ipywidgets as widgets
 from IPython.display import Javascript, display
 
 from explorer import own
-from explorer.app.autorun import Pace
 from explorer.app.code import CodePart
 from explorer.app.control import problem
 from explorer.app.controls import Controls
 from explorer.app.panel import Panel, asset
 from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
-from explorer.app.state import FLOW_QUERY, State
+from explorer.app.state import State
 from explorer.experiment import Experiment, from_query
+from explorer.pace import Pace
 from explorer.worker import Worker
 
-PANELS = {"Heads on f": "", "Gradient flow": "flow"}
+PANELS = {"Heads on f": "", "Sweep": "sweep", "Gradient flow": "flow"}
 """The panels by what the switch says, with the name that a link opens each by."""
 
 
@@ -69,9 +69,11 @@ class Page:
     def __init__(self, worker: Worker, query: str = "") -> None:
         self._worker = worker
         self._panels: dict[str, Panel] = {}
-        first = from_query(query).get("panel") == "flow"
+        first = from_query(query).get("panel", "")
         self.switch = widgets.ToggleButtons(
-            options=list(PANELS.items()), value="flow" if first else "", style={"button_width": ""}
+            options=list(PANELS.items()),
+            value=first if first in PANELS.values() else "",
+            style={"button_width": ""},
         )
         self.switch.add_class("explorer-switch")
         self._fault = widgets.HTML()
@@ -102,13 +104,17 @@ class Page:
             from explorer.app.flow import FlowPanel  # it must not delay the first page
 
             return FlowPanel(runner, query)
+        if name == "sweep":
+            from explorer.app.sweep import SweepPanel
+
+            return SweepPanel(runner, query)
         return Laboratory(State(), runner, query)
 
     def _switched(self, change: Any) -> None:
         name = change["new"]
         fresh = name not in self._panels
         try:
-            self._open(name, FLOW_QUERY if name == "flow" else "")
+            self._open(name, f"panel={name}" if name else "")
             if fresh:
                 self.start()
             self._fault.value = ""

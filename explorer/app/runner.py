@@ -17,12 +17,18 @@ from explorer.events import Cancelled, Done, Linearized, Partial, Progress, Queu
 from explorer.experiment import Experiment
 from explorer.flow.experiment import FlowExperiment
 from explorer.result import Data
+from explorer.study.running import Running
+from explorer.study.sweep import Sweep
 from explorer.units import seconds
 from explorer.worker import Run, Worker
 
 _HEARTBEAT = 0.25  # seconds between two moves of the progress bar in one long step
 _TELL_EVERY = 0.1  # seconds between two messages of progress
 _DRAW_EVERY = 0.5  # seconds between two drawings of partial results
+
+
+Work = Experiment | FlowExperiment | Sweep
+"""What a panel has run."""
 
 
 class Runner(HasTraits):
@@ -45,16 +51,16 @@ class Runner(HasTraits):
     def __init__(self, worker: Worker) -> None:
         super().__init__()
         self._worker = worker
-        self._next: Experiment | FlowExperiment | None = None
-        self._run: Run | None = None
+        self._next: Work | None = None
+        self._run: Run | Running | None = None
         self._wake = threading.Condition()
 
     def start(self) -> None:
         """Begins the background thread; it first asks for the devices, which starts the worker."""
         threading.Thread(target=self._loop, daemon=True).start()
 
-    def request(self, experiment: Experiment | FlowExperiment) -> None:
-        """Runs an experiment as soon as the one that goes is done; only the latest waits."""
+    def request(self, experiment: Work) -> None:
+        """Runs something as soon as what goes is done; only the latest waits."""
         with self._wake:
             self._next = experiment
             self._wake.notify()
@@ -82,7 +88,7 @@ class Runner(HasTraits):
                 while self._next is None:
                     self._wake.wait()
                 experiment, self._next = self._next, None
-                self._run = run = self._worker.submit(experiment, keep=True)
+                self._run = run = self._submitted(experiment)
             try:
                 self._follow(run)
             except Exception as error:  # a fault of ours: said on the page, which goes on
@@ -92,13 +98,18 @@ class Runner(HasTraits):
             with self._wake:
                 self._run = None
 
+    def _submitted(self, work: Work) -> Run | Running:
+        if isinstance(work, Sweep):
+            return Running(work, self._worker)
+        return self._worker.submit(work, keep=True)
+
     def _find_devices(self) -> None:
         try:
             self.devices = self._worker.devices()
         except RuntimeError as error:
             self._end("failed", f"The worker does not start: {error}")
 
-    def _follow(self, run: Run) -> None:
+    def _follow(self, run: Run | Running) -> None:
         """Shows one run to its end."""
         self.problems = {}
         self.fraction, self.message, self.status = 0.0, "Starting…", "running"

@@ -25,9 +25,32 @@ from explorer.fields import Field, FieldError
 from explorer.flow import experiment as flow
 from explorer.flow.experiment import FlowExperiment
 from explorer.functions import FUNCTIONS
+from explorer.study.axis import NOT_SWEPT, AxisField, axis
+from explorer.study.sweep import TOTAL, Sweep
 
 PAGE_DEFAULTS: dict[str, float] = {"budget": 60.0}
 """Where the page begins otherwise than the table: someone waits in front of it."""
+
+SWEEP_QUERY = "panel=sweep"
+"""The link that opens the panel of the sweeps."""
+
+AXES = ("over1", "over2", "over3")
+
+SWEEP_FIELDS: dict[str, Field] = {
+    **{
+        name: AxisField(name, "choice", f"Axis {number}", "", optional=number > 1, empty="no axis",
+                        help="a field and its values")
+        for number, name in enumerate(AXES, 1)
+    },
+    "total": TOTAL,
+}  # fmt: skip
+"""What a link to a sweep has beside the fields of its experiments."""
+
+SWEEP_DEFAULTS: dict[str, Entry] = {
+    "over1": "size=16:128:log4", "over2": "heads=1,2,4,8", "over3": "", "total": "300.0",
+    "repeats": "3", "budget": "10.0",
+}  # fmt: skip
+"""Where the panel begins otherwise than the tables."""
 
 FLOW_QUERY = "panel=flow"
 """The link that opens the panel of the gradient flow."""
@@ -142,8 +165,8 @@ class State(Entries):
     def _with_function(self, function: str) -> dict[str, Entry]:
         """The entries with another function: what it does not allow, and what was as it came
         with the last one, is as the other has it."""
-        before, fresh, fields = self.entries, defaults(function), table(function)
-        old = defaults(before["function"]) if before["function"] in FUNCTIONS else {}
+        before, fresh, fields = self.entries, self._defaults(function), table(function)
+        old = self._defaults(before["function"]) if before["function"] in FUNCTIONS else {}
         entries = {**fresh, **{name: before[name] for name in fresh if name in before}}
         for name in ("size", "heads", "dtype"):
             try:
@@ -160,7 +183,7 @@ class State(Entries):
         given = from_query(query)
         function = given.get("function", self._first)
         known = function if function in FUNCTIONS else self._first
-        entries = defaults(known)
+        entries = self._defaults(known)
         entries["function"] = function
         _, problems = check(given)
         for name, field in table(known).items():
@@ -171,12 +194,16 @@ class State(Entries):
 
     @property
     def query(self) -> str:
-        if self.experiment is None or self.entries == defaults(self._first):
+        if self.experiment is None or self.entries == self._fresh():
             return ""
         return to_query(self.experiment.values)
 
     def _fresh(self) -> dict[str, Entry]:
-        return defaults(self._first)
+        return self._defaults(self._first)
+
+    def _defaults(self, function: str) -> dict[str, Entry]:
+        """What a fresh page has with a function."""
+        return defaults(function)
 
     def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
         parsed, problems = check(entries)
@@ -185,8 +212,71 @@ class State(Entries):
             problems["paths"] = lacking
         return parsed, problems
 
-    def _made(self, entries: Mapping[str, Entry]) -> Experiment:
+    def _made(self, entries: Mapping[str, Entry]) -> object:
         return Experiment.from_values(entries)
+
+
+class SweepState(State):
+    """What the panel of the sweeps holds: the fields of the experiments, and those of the sweep."""
+
+    def load(self, query: str) -> list[str]:
+        given = from_query(query)
+        own = {name: given.pop(name) for name in SWEEP_FIELDS if name in given}
+        given.pop("panel", None)
+        told = super().load(urlencode(given))
+        self.take({**self.entries, **own})
+        return told
+
+    @property
+    def query(self) -> str:
+        if self.experiment is None or self.entries == self._fresh():
+            return SWEEP_QUERY
+        texts = {
+            name: entry if isinstance(entry, str) else ",".join(entry)
+            for name, entry in self.entries.items()
+            if name not in (*self.swept, *NOT_SWEPT)
+        }
+        return f"{SWEEP_QUERY}&{urlencode(texts, safe=',:')}"
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The names of the axes, right or wrong."""
+        written = (str(self.entries[name]) for name in AXES)
+        return tuple(each.partition("=")[0].strip() for each in written if each.strip())
+
+    def _defaults(self, function: str) -> dict[str, Entry]:
+        return {**super()._defaults(function), **SWEEP_DEFAULTS}
+
+    def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
+        swept = {str(entries[name]).partition("=")[0].strip() for name in AXES}
+        rest = {k: v for k, v in entries.items() if k not in swept and k not in SWEEP_FIELDS}
+        parsed, problems = super()._check(rest)
+        function = str(entries["function"])
+        fields = table(function if function in FUNCTIONS else self._first)
+        for name in AXES:
+            try:
+                if str(entries[name]).strip():
+                    axis(str(entries[name]), fields)
+            except FieldError as error:
+                problems[name] = str(error)
+        try:
+            TOTAL.parse(entries["total"])
+        except FieldError as error:
+            problems["total"] = str(error)
+        return parsed, problems
+
+    def _made(self, entries: Mapping[str, Entry]) -> Sweep:
+        swept = {str(entries[name]).partition("=")[0].strip() for name in AXES}
+        apart = (*SWEEP_FIELDS, *NOT_SWEPT, *swept)
+        given = {name: entry for name, entry in entries.items() if name not in apart}
+        over = [str(entries[name]) for name in AXES if str(entries[name]).strip()]
+        try:
+            return Sweep(given, over, total=str(entries["total"]))
+        except InvalidExperiment as error:
+            problems = dict(error.problems)
+            if "over" in problems:
+                problems[AXES[0]] = problems.pop("over")
+            raise InvalidExperiment(problems) from None
 
 
 class FlowState(Entries):

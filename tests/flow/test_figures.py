@@ -130,8 +130,9 @@ def test_a_table_stands_behind_every_figure(make: Any, before: Any) -> None:
 
 @pytest.mark.parametrize("make", EVERY)
 def test_the_figures_leave_the_theme_open(make: Any) -> None:
-    for name in figures(make()):
-        layout = drawn(make(), name)["layout"]
+    flow = make()
+    for name in figures(flow):
+        layout = drawn(flow, name)["layout"]
         assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
         assert "width" not in layout and "color" not in layout["font"]
 

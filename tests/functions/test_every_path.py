@@ -55,6 +55,9 @@ ROUNDINGS = 100.0
 SIZE = FEW = 4
 """The size, where that is allowed, and the most that another whole number counts: steps, images."""
 
+SMALLER = {"digits_trunk": 2}
+"""The size of those whose x counts the square of it: the path jvp takes a pass for each entry."""
+
 
 def setting(name: str, values: Values, dtype: str = "float64", few: bool = True) -> Setting:
     described = FUNCTIONS[name]
@@ -63,7 +66,8 @@ def setting(name: str, values: Values, dtype: str = "float64", few: bool = True)
         for field in described.parameters
         if few and field.kind == "integer" and not field.optional
     }
-    given |= {"function": name, "size": max(SIZE, int(described.size.minimum)), "dtype": dtype}
+    given |= {"function": name, "dtype": dtype}
+    given["size"] = max(SMALLER.get(name, SIZE), int(described.size.minimum))
     return Experiment.from_values({**given, **dict(values)}).setting
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from explorer.app.autorun import Pace
 from explorer.engine.plan import Costs, Sizes, expected_passes
 from explorer.experiment import DEFAULT_PATHS, Experiment
+from explorer.pace import Pace
 from explorer.result import Result
 from tests.results import head, result, timed
 

@@ -1,4 +1,4 @@
-"""How long a run will take, before it is made: what may run by itself, and what the button says."""
+"""How long a run will take, before it is made."""
 
 from __future__ import annotations
 
@@ -72,6 +72,10 @@ class Pace:
         scaling = sum(self._scan(experiment, along) for along in experiment.scaling)
         whole = _START + (experiment.repeats + _WARM_UPS) * once + jacobians + scaling
         return whole if experiment.budget is None else min(whole, experiment.budget)
+
+    def forward(self, experiment: Experiment) -> float:
+        """Seconds to expect of one forward pass, below which no run stays."""
+        return self._costs(experiment, experiment.setting).forward
 
     def _costs(self, experiment: Experiment, setting: Setting) -> Costs:
         """Seconds of one pass of each kind; a head takes no time beside them."""

@@ -1,0 +1,1 @@
+"""Many experiments, one after the other, and what they show together."""
