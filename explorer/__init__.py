@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from explorer.flow.compute import gradient_flow
     from explorer.own import function, head
     from explorer.result import Result
+    from explorer.scripts import script
     from explorer.study.journal import read_study
     from explorer.study.run import sweep
     from explorer.study.study import Study
@@ -58,6 +59,7 @@ _HOME = {
     "plan": "engine.gradients",
     "pullback": "engine.gradients",
     "read_study": "study.journal",
+    "script": "scripts",
     "singular_values": "engine.spectrum",
     "spectral_norm": "engine.spectrum",
     "sweep": "study.run",
@@ -87,6 +89,7 @@ __all__ = [
     "plan",
     "pullback",
     "read_study",
+    "script",
     "singular_values",
     "spectral_norm",
     "sweep",

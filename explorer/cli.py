@@ -1,7 +1,7 @@
-"""The command line: explorer app | lab | list | run | sweep | flow.
+"""The command line: explorer app | lab | list | run | sweep | flow | code.
 
-The options of `run`, `sweep` and `flow` come from the tables of fields. Importing this module
-imports no torch, so that the help opens at once.
+The options of `run`, `sweep`, `flow` and `code` come from the tables of fields. Importing this
+module imports no torch, so that the help opens at once.
 """
 
 from __future__ import annotations
@@ -283,6 +283,55 @@ def flow(json_file: str | None, html_file: str | None, **values: Any) -> None:
     except InvalidExperiment as error:
         _refuse(error.problems, options)
     _run(experiment, json_file, html_file, options)
+
+
+_OF_CODE = ("function", "size", "dtype", "device", "compile", "heads", "seed")
+
+
+@cli.command()
+@_field_options([field for field in _shared_fields() if field.name in _OF_CODE])
+@click.option(
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the function; see `explorer list`. May be given several times.",
+)
+@click.option(
+    "--path",
+    metavar="CHOICE",
+    default="auto",
+    show_default=True,
+    help=f"The way to the gradients: one of {', '.join(PATHS)}.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the script to a file.")
+def code(parameters: tuple[str, ...], path: str, output: str | None, **values: Any) -> None:
+    """Print an experiment on one path as a PyTorch script of its own, without explorer.
+
+    The exit code is 0 when it is done, 2 for bad input, 1 where the file cannot be written.
+    """
+    from explorer.scripts import NoScript, script
+
+    options = frozenset((*_OF_CODE, "paths", "output"))
+    try:
+        experiment = _experiment(values | {"paths": (path,)}, parameters)
+        _require_places({"output": output})
+        text = script(experiment, *experiment.paths)
+    except InvalidExperiment as error:
+        _refuse(error.problems, options)
+    except NoScript as error:
+        click.echo(error, err=True)
+        sys.exit(BAD_INPUT)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from explorer.export import write_text
+
+    try:
+        write_text(output, text)
+    except OSError as error:
+        click.echo(error, err=True)
+        sys.exit(FAILED)
 
 
 def _run(

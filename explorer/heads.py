@@ -34,7 +34,8 @@ class Head:
     """A head by its name, formula and domain; calling it takes y of any shape to a scalar.
 
     `apply` is g(y), or g(y, x) where `takes_x`. `inside` is True for each entry of y in the
-    domain, None where every real y is or where that is not known.
+    domain, None where every real y is or where that is not known. `expression` is the head as it
+    could be typed, where it can be.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Head:
     takes_x: bool = False
     own: bool = False
     """Whether it is a person's own."""
+    expression: str = ""
 
     def __call__(self, y: Tensor, x: Tensor | None = None) -> Tensor:
         return self.apply(y, x) if self.takes_x else self.apply(y)
@@ -53,16 +55,19 @@ class Head:
 HEADS: dict[str, Head] = {
     head.name: head
     for head in (
-        Head("square", "Σ y²", lambda y: (y * y).sum()),
-        Head("sqrt", "Σ √y", lambda y: y.sqrt().sum(), "y ≥ 0", lambda y: y >= 0),
-        Head("log", "Σ log y", lambda y: y.log().sum(), "y > 0", lambda y: y > 0),
-        Head("exp", "Σ exp y", lambda y: y.exp().sum()),
-        Head("sin", "Σ sin y", lambda y: y.sin().sum()),
-        Head("norm", "‖y‖₂", norm),
-        Head("mean", "mean of y", lambda y: y.mean()),
-        Head("logsumexp", "log Σ exp y", lambda y: y.flatten().logsumexp(0)),
+        Head("square", "Σ y²", lambda y: (y * y).sum(), expression="y**2"),
+        Head("sqrt", "Σ √y", lambda y: y.sqrt().sum(), "y ≥ 0", lambda y: y >= 0,
+             expression="sqrt(y)"),
+        Head("log", "Σ log y", lambda y: y.log().sum(), "y > 0", lambda y: y > 0,
+             expression="log(y)"),
+        Head("exp", "Σ exp y", lambda y: y.exp().sum(), expression="exp(y)"),
+        Head("sin", "Σ sin y", lambda y: y.sin().sum(), expression="sin(y)"),
+        Head("norm", "‖y‖₂", norm, expression="norm(y)"),
+        Head("mean", "mean of y", lambda y: y.mean(), expression="mean(y)"),
+        Head("logsumexp", "log Σ exp y", lambda y: y.flatten().logsumexp(0),
+             expression="logsumexp(y)"),
     )
-}
+}  # fmt: skip
 
 SETS: dict[str, str] = {
     "powers": "Σ y, Σ y², … up to the power K",

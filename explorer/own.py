@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import textwrap
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +22,16 @@ from typing import Any, Literal, TypeVar, overload
 from explorer.experiment import DTYPES, InvalidExperiment, heads_field, table
 from explorer.fields import Field, Kind, shown
 from explorer.functions import FUNCTIONS
-from explorer.functions.description import Cost, Function, OwnHead, Problem, Setting, Work
+from explorer.functions.description import Code, Cost, Function, OwnHead, Problem, Setting, Work
 from explorer.heads import FINITE, HEADS, SETS, Head
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _GIVEN = ("seed", "dtype", "device")
 """Parameters that are no fields of their own: they have the experiment's values, as `size` has."""
+
+_LISTED = 64
+"""Entries of x that a script lists."""
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -191,6 +195,7 @@ def _described(
         outputs=partial(_constant, 1),  # until it has run, no one knows
         cost=_unknown,
         build=partial(_build, _Own(f, x, heads, entries)),
+        code=partial(_code, name, _Own(f, x, heads, entries)),
         inaccuracy="rounding grows with every operation of f",
         default_heads=chosen or ("square", "sin"),
         heads=tuple(OwnHead(key, _words(g, f"{key}(y)")) for key, g in heads.items()),
@@ -214,6 +219,56 @@ def _build(own: _Own, setting: Setting) -> Problem:
     f = partial(own.f, **wanted) if wanted else own.f
     mine = {name: each.apply for name, each in HEADS.items() if each.own}
     return flattened(f, _x(own.x, setting), {**mine, **own.heads}, setting.dtype, setting.device)
+
+
+def _code(name: str, own: _Own, setting: Setting) -> Code:
+    """The source of f and of what makes x, or x itself where it is short.
+
+    Raises:
+        NoScript: one of them cannot stand alone.
+    """
+    from torch import Tensor, float64, tensor
+
+    from explorer.scripts import source
+    from explorer.scripts.layout import NoScript
+
+    found = source.of(own.f, f"The function {name}", name)
+    pieces, imports = found.pieces, found.imports
+    x = _x(own.x, setting)
+    x = tensor(x, dtype=float64) if isinstance(x, (int, float)) else x
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        raise NoScript(f"The x of {name} is {type(x).__name__}; a script takes one real tensor.")
+    if _makes(own.x):
+        maker = source.of(own.x, f"The x of {name}", f"x_of_{name}")
+        pieces = maker.pieces + [each for each in pieces if each not in maker.pieces]
+        imports |= maker.imports
+        given = _arguments(_wanted(_parameters(own.x), setting))
+        made = f"x = {maker.name}({given}).detach().to(device, dtype)"
+    elif x.numel() > _LISTED:
+        raise NoScript(
+            f"The x of {name} has {x.numel()} entries, which only this session has. A script takes "
+            f"up to {_LISTED}, or a function that makes x."
+        )
+    else:
+        listed = textwrap.fill(f"x = torch.tensor({x.tolist()}, dtype=dtype, device=device)", 100)
+        made = listed.replace("\n", "\n    ")
+    wanted = _arguments(_wanted(_parameters(own.f)[1:], setting))
+    if wanted and found.name != "f":
+        pieces = [*pieces, f"def f(x):\n    return {found.name}(x, {wanted})"]
+    elif wanted:
+        pieces = [*pieces, f"f = functools.partial(f, {wanted})"]
+        imports |= {"import functools"}
+    elif found.name != "f":
+        pieces = [*pieces, f"f = {found.name}"]
+    if "rand" in " ".join(pieces):
+        made += f"\ntorch.manual_seed({setting.seed})"
+    return Code((*pieces, made), None, x.dim(), tuple(imports), own_heads=own.heads)
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    """The values as they stand in a call; the dtype and the device by the script's own names."""
+    named = ((key, key if key in ("dtype", "device") else repr(v)) for key, v in values.items())
+    return ", ".join(f"{key}={text}" for key, text in named)
 
 
 def _own_of(described: Function) -> _Own:

@@ -485,3 +485,41 @@ def test_help_of_flow_names_every_field_and_what_is_allowed() -> None:
         option = {"losses": "--loss"}.get(name, "--" + name.replace("_", "-"))
         assert option in said
         assert field.allowed in said
+
+
+# Copy code.
+
+
+def test_code_prints_a_script_and_writes_it_to_a_file(tmp_path: Path) -> None:
+    given = (
+        *("--function", "ode", "--size", "20", "--param", "system=lorenz", "--param", "outputs=3"),
+        *("--head", "norm", "--head", "y[0] * x[1]", "--seed", "5", "--dtype", "float32"),
+    )
+    done = invoke("code", *given, "--path", "reuse")
+    assert done.exit_code == 0, done.output
+    chosen = explorer.Experiment(
+        "ode", size=20, parameters={"system": "lorenz", "outputs": 3}, dtype="float32",
+        heads=("norm", "y[0] * x[1]"), seed=5,
+    )  # fmt: skip
+    assert done.stdout == explorer.script(chosen, "reuse")
+    file = tmp_path / "script.py"
+    written = invoke("code", *given, "-o", str(file))
+    assert (written.exit_code, written.output) == (0, "")
+    assert file.read_text() == explorer.script(chosen, "auto")
+
+
+BAD_CODE = {
+    "path": (["--path", "resue"], "--path: Path resue is not known. Did you mean reuse?"),
+    "size": (["--size", "0"], "--size: Size n is 0. Allowed: a whole number from 2 to 2000."),
+    "parameter": (["--param", "z=1"], "--param: z is not a parameter of matrix_exp_trace."),
+    "folder": (["-o", "/no/such/f.py"], "--output: The folder /no/such does not exist"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CODE)
+def test_bad_input_of_code_is_told_by_option(name: str) -> None:
+    arguments, sentence = BAD_CODE[name]
+    result = invoke("code", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert sentence in result.stderr

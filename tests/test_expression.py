@@ -415,6 +415,78 @@ def test_value_is_that_of_numpy(case: Case, y: list[float], x: list[float]) -> N
     assert ast.dump(again._tree) == ast.dump(expression._tree)
 
 
+# The code that a script has for it.
+
+
+def computed(code: str, y: Tensor, x: Tensor) -> Tensor:
+    known = {"torch": torch, "F": torch.nn.functional, "math": math, "y": y, "x": x}
+    found: Tensor = eval(code, known)
+    return found
+
+
+def check_code(expression: Expression, y: Tensor, x: Tensor) -> None:
+    """The code gives the value and the gradient of the expression."""
+    y, x = y.requires_grad_(), x.requires_grad_()
+    found = computed(expression.code(y.ndim, x.ndim), y, x)
+    expected = expression(y, x)
+    assert found.shape == () and found.dtype == expected.dtype
+    gradients = [
+        torch.autograd.grad(z, (y, x), materialize_grads=True) for z in (found, expected)
+    ]
+    for a, b in zip((found, *gradients[0]), (expected, *gradients[1]), strict=True):
+        assert torch.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CASES, ENTRIES, ENTRIES)
+def test_code_is_the_expression(case: Case, y: list[float], x: list[float]) -> None:
+    assume(case.uses_y and len(case.text) <= MAX_CHARACTERS)
+    try:
+        case.value(np.array(y), np.array(x))
+        expression = read(case.text)
+    except (Unsafe, ExpressionError):
+        assume(False)
+    check_code(expression, *(torch.tensor(each, dtype=torch.float64) for each in (y, x)))
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ("y**2 + sin(y)", "(y**2 + torch.sin(y)).sum()"),
+        ("norm(y) / (1 + sum(y))", "torch.linalg.vector_norm(y) / (1 + torch.sum(y))"),
+        ("y[0] * x[2]", "y[0] * x[2]"),
+        ("y[0:2]", "y[0:2].sum()"),
+        ("2 * pi * y[0]", "2 * math.pi * y[0]"),
+        ("logsumexp(2*y)", "torch.logsumexp((2 * y).flatten(), 0)"),
+        ("dot(y + 1, x)", "torch.sum((y + 1) * x)"),
+        ("softplus(y[0])", "F.softplus(y[0], threshold=40)"),
+        # What Python's numbers refuse, or give otherwise than torch.
+        ("sin(2) + y[0]", "torch.sin(y.new_tensor(2)) + y[0]"),
+        ("1 / 0 * y[0]", "y.new_tensor(1) / 0 * y[0]"),
+        ("(-2)**0.5 + y[0]", "y.new_tensor(-2)**0.5 + y[0]"),
+        ("10**400 * y[0]", "y.new_tensor(10)**400 * y[0]"),
+        ("10**300 * y[0]", "y.new_tensor(10)**300 * y[0]"),
+        ("0**-1 + y[0]", "y.new_tensor(0)**-1 + y[0]"),
+        ("max(2) * y[0]", "torch.amax(y.new_tensor(2)) * y[0]"),
+    ],
+)
+def test_code_reads_as_a_person_writes_it(text: str, code: str) -> None:
+    expression = read(text)
+    assert expression.code(1, 1) == code
+    check_code(expression, Y.clone(), X.clone())
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+@pytest.mark.parametrize("text", ["y", "-y", "y**2 + sin(y)", "mean(y)", "std(y) * y"])
+def test_code_sums_where_y_is_not_one_number(text: str, shape: tuple[int, ...]) -> None:
+    expression = read(text)
+    y = torch.arange(1.0, 1.0 + math.prod(shape), dtype=torch.float64).view(shape)
+    check_code(expression, y, X.clone())
+    many = computed(expression.code(99, 99), y, X)  # where the dimensions are not known
+    assert torch.equal(many, computed(expression.code(y.ndim, 1), y, X))
+    assert (".sum()" in expression.code(y.ndim, 1)) == (bool(shape) and text != "mean(y)")
+
+
 # Text that may be anything.
 
 PIECES = st.sampled_from([

@@ -11,6 +11,7 @@ import ipywidgets as widgets
 from IPython.display import Javascript, display
 
 from explorer import own
+from explorer.app.code import CodePart
 from explorer.app.control import problem
 from explorer.app.controls import Controls
 from explorer.app.panel import Panel, asset
@@ -135,6 +136,8 @@ class Laboratory(Panel):
         self._pace = Pace()
         self.controls = Controls(self.state, self._guarded, self.runner.try_heads)
         self.pictures = Pictures(self._guarded)
+        self.code = CodePart(self.state, self.runner, self._guarded)
+        self.pictures.widget.children = (*self.pictures.widget.children, self.code.widget)
         self.runner.observe(
             self._guarded(lambda change: self.controls.heads.retry()), "linearized"
         )

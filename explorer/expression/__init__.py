@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from explorer.expression.code import code
 from explorer.expression.grammar import (
     FUNCTIONS,
     GRAMMAR,
@@ -87,6 +88,14 @@ class Expression:
         """`value`, summed to shape `()`."""
         value = self.value(y, x)
         return value.sum() if value.ndim else value
+
+    def code(self, y_dims: int, x_dims: int) -> str:
+        """The head as code for torch, by the names y, x, torch, F and math that it needs.
+
+        Args:
+            y_dims, x_dims: how many dimensions y and x have; where that is not known, many.
+        """
+        return code(self._tree, {"y": y_dims, "x": x_dims})
 
     def __reduce__(self) -> tuple[Callable[[str], Expression], tuple[str]]:
         return read, (self.text,)

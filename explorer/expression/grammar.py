@@ -50,11 +50,12 @@ class ExpressionError(FieldError):
 class Function:
     """A function of each entry or, where it `reduces`, of all entries to a scalar.
 
-    `formula` has a pair of braces for each argument.
+    `formula` has a pair of braces for each argument, and so has `code`, the same in torch.
     """
 
     formula: str
     apply: Callable[..., Tensor]
+    code: str
     reduces: bool = False
 
     @property
@@ -74,20 +75,27 @@ _METHODS = """abs acos asin atan cos cosh erf exp expm1 log log1p relu sigmoid s
               sqrt tan tanh""".split()
 
 FUNCTIONS: dict[str, Function] = {
-    **{name: Function(f"{name} {{}}", operator.methodcaller(name)) for name in _METHODS},
-    "sqrt": Function("√{}", lambda y: y.sqrt()),
+    **{
+        name: Function(f"{name} {{}}", operator.methodcaller(name), f"torch.{name}({{}})")
+        for name in _METHODS
+    },
+    "sqrt": Function("√{}", lambda y: y.sqrt(), "torch.sqrt({})"),
     # torch's own softplus is y itself from 20 on, which float64 tells from log(1 + exp y).
-    "softplus": Function("softplus {}", lambda y: y.logaddexp(y.new_zeros(()))),
-    "dot": Function("⟨{}, {}⟩", lambda a, b: (a * b).sum(), True),
-    "logsumexp": Function("log Σ exp {}", lambda y: y.flatten().logsumexp(0), True),
-    "max": Function("max({})", lambda y: y.amax(), True),
-    "mean": Function("mean({})", lambda y: y.mean(), True),
-    "min": Function("min({})", lambda y: y.amin(), True),
-    "norm": Function("‖{}‖₂", norm, True),
-    "prod": Function("Π {}", lambda y: y.prod(), True),
-    "std": Function("std({})", lambda y: y.std(correction=0), True),
-    "sum": Function("Σ {}", lambda y: y.sum(), True),
-    "var": Function("var({})", lambda y: y.var(correction=0), True),
+    "softplus": Function(
+        "softplus {}", lambda y: y.logaddexp(y.new_zeros(())), "F.softplus({}, threshold=40)"
+    ),
+    "dot": Function("⟨{}, {}⟩", lambda a, b: (a * b).sum(), "torch.sum({} * {})", True),
+    "logsumexp": Function(
+        "log Σ exp {}", lambda y: y.flatten().logsumexp(0), "torch.logsumexp({}.flatten(), 0)", True
+    ),
+    "max": Function("max({})", lambda y: y.amax(), "torch.amax({})", True),
+    "mean": Function("mean({})", lambda y: y.mean(), "torch.mean({})", True),
+    "min": Function("min({})", lambda y: y.amin(), "torch.amin({})", True),
+    "norm": Function("‖{}‖₂", norm, "torch.linalg.vector_norm({})", True),
+    "prod": Function("Π {}", lambda y: y.prod(), "torch.prod({})", True),
+    "std": Function("std({})", lambda y: y.std(correction=0), "torch.std({}, correction=0)", True),
+    "sum": Function("Σ {}", lambda y: y.sum(), "torch.sum({})", True),
+    "var": Function("var({})", lambda y: y.var(correction=0), "torch.var({}, correction=0)", True),
 }
 """By name."""
 

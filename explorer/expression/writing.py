@@ -21,7 +21,8 @@ def _level(node: ast.expr) -> Level:
     return Level.ATOM
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """The number as text, a whole one without a point."""
     return str(int(value)) if value.is_integer() and value < 1e15 else repr(value)
 
 
@@ -31,7 +32,7 @@ def written(node: ast.expr, level: int = Level.SUM) -> str:
         return f"({written(node)})"
     match node:
         case ast.Constant(value=float() as value):
-            return _number(value)
+            return number(value)
         case ast.UnaryOp(operand=operand):
             return "-" + written(operand, Level.NEGATIVE)
         case ast.BinOp(left, ast.Pow(), right):
@@ -42,12 +43,14 @@ def written(node: ast.expr, level: int = Level.SUM) -> str:
         case ast.Call(ast.Name(id=name), arguments):
             return f"{name}({', '.join(map(written, arguments))})"
         case ast.Subscript(operand):
-            return f"{written(operand, Level.CALL)}[{_within(node)}]"
+            return f"{written(operand, Level.CALL)}[{within(node)}]"
     assert isinstance(node, ast.Name)
     return node.id
 
 
-def _within(node: ast.Subscript) -> str:
+def within(node: ast.Subscript) -> str:
+    """What stands in the brackets behind a value, as text."""
+
     def one(item: int | slice) -> str:
         if not isinstance(item, slice):
             return str(item)
@@ -98,7 +101,7 @@ def formula(node: ast.expr, level: int = Level.SUM, last: bool = True) -> str:
                 base = f"({base})"
             if len(items) == 1 and isinstance(items[0], int):
                 return base + str(items[0]).translate(_LOWERED)
-            return f"{base}[{_within(node)}]"
+            return f"{base}[{within(node)}]"
     return "π" if isinstance(node, ast.Name) and node.id == "pi" else written(node)
 
 

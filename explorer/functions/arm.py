@@ -24,7 +24,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, OwnHead, Problem, Setting, Work
+from explorer.functions.description import (
+    Code,
+    Cost,
+    Exact,
+    Function,
+    OwnHead,
+    Problem,
+    Setting,
+    Work,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -170,6 +179,47 @@ _HEADS = {
 }
 
 
+def code(setting: Setting) -> Code:
+    given = f"""
+        n = {setting.size}
+        generator = torch.Generator().manual_seed({setting.seed})
+        angles = 2 / n**0.5 * torch.randn(n, generator=generator)
+        base = torch.randn(4, generator=generator)
+        base *= {setting.parameters["base_norm"]!r} / torch.linalg.vector_norm(base)
+        x = torch.cat((angles, base)).to(device, dtype)
+        axes = torch.zeros(n, 3, dtype=dtype, device=device)  # z, y, z, y, … by joint
+        axes[0::2, 2] = 1
+        axes[1::2, 1] = 1
+        """
+    products = """
+        def right_products(q):
+            # For every quaternion q the matrix of p -> p⊗q, for p from the left.
+            w, x, y, z = q.unbind(1)
+            rows = (w, x, y, z), (-x, w, -z, y), (-y, z, w, -x), (-z, -y, x, w)
+            return torch.stack([torch.stack(row, 1) for row in rows], 1)
+        """
+    f = """
+        def f(x):
+            half = x[:n, None] / 2
+            turns = torch.cat((half.cos(), half.sin() * axes), 1)
+            q, after = x[n:], []
+            for turn in right_products(turns):
+                q = q @ turn
+                after.append(q)
+            # A link lies along the x axis of the orientation after its joint.
+            w, a, b, c = torch.stack(after, 1)
+            links = w * w + a * a - b * b - c * c, 2 * (a * b + w * c), 2 * (a * c - w * b)
+            return torch.cat((torch.stack(links).sum(1) / n, q))
+        """
+    heads = {
+        "plane": "(y[2] - 0.5) ** 2",
+        "target": "torch.linalg.vector_norm(y[:3] - 0.5)",
+        "unit_norm": "(torch.linalg.vector_norm(y[3:]) - 1) ** 2",
+        "unit_square": "(y[3:].square().sum() - 1) ** 2",
+    }
+    return Code((given, products, f), y_shape=(7,), heads=heads)
+
+
 def cost(setting: Setting) -> Cost:
     """Operators of next to no work: so many a joint, and some for all of them together."""
     n = setting.size
@@ -215,6 +265,7 @@ FUNCTION = Function(
     outputs=lambda setting: 7,
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="every joint rounds the orientation of all that follow it",
     default_heads=tuple(_HEADS),
     heads=(

@@ -56,6 +56,27 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Code:
+    """A function as a person would write it, for a script that stands alone.
+
+    `parts` are pieces of Python that define x and f, of `device` and `dtype`, however indented;
+    `imports` the lines that they need beside `import torch`. `y_shape` is the shape of y, None
+    where it is not known, and `x_dims` the number of dimensions of x. `heads` has the function's
+    own heads, each an expression of y, and `heads_text` what they need; `own_heads` those that
+    are a person's own. No piece may define a name that the rest of a script has, see
+    `explorer.scripts.layout.NAMES`, but x, f and `generator`.
+    """
+
+    parts: tuple[str, ...]
+    y_shape: tuple[int, ...] | None
+    x_dims: int = 1
+    imports: tuple[str, ...] = ()
+    heads: Mapping[str, str] = field(default_factory=dict)
+    heads_text: str = ""
+    own_heads: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class OwnHead:
     """A head that only one function has, by its name and formula; `Problem.heads` has the rest."""
 
@@ -136,6 +157,8 @@ class Function:
     outputs: Callable[[Setting], int]
     cost: Callable[[Setting], Cost]
     build: Callable[[Setting], Problem]
+    code: Callable[[Setting], Code]
+    """The same as text; the two give the same numbers."""
     inaccuracy: str
     """Why its gradients can be wrong in a low precision, for the sentence that says they are."""
     default_heads: tuple[str, ...] = ("square", "sqrt")

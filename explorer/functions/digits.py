@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from explorer.fields import Field
 from explorer.functions.description import (
+    Code,
     Cost,
     Function,
     OwnHead,
@@ -138,6 +139,75 @@ def _losses(
     }
 
 
+def code(setting: Setting) -> Code:
+    n, count = setting.size, setting.parameters["images"]
+    dense = setting.parameters["trunk"] == "dense"
+    given = f"""
+        n, count = {n}, {count}
+        generator = torch.Generator().manual_seed({setting.seed})
+        """
+    normal = """
+        def normal(*shape):
+            fan_in = torch.Size(shape[1:]).numel()
+            return torch.randn(shape, generator=generator) / fan_in**0.5
+        """
+    layers = f"""
+        shapes = {weights(setting)}
+        layers = []
+        for shape in shapes:
+            layers += [normal(*shape).flatten(), torch.zeros(shape[0])]
+        sizes = [len(layer) for layer in layers]
+        x = torch.cat(layers).to(device, dtype)
+        """
+    images = f"""
+        digits = load_digits()
+        chosen = torch.randperm({_IMAGES}, generator=generator)[:count]
+        upright = torch.from_numpy(digits.images)[chosen] / {_LEVELS:g}
+        turns = torch.randint({_TURNS}, (count,), generator=generator)
+        pairs = zip(upright, turns.tolist(), strict=True)
+        images = torch.stack([image.rot90(turn) for image, turn in pairs])
+        images = images.{"flatten(1)" if dense else "unsqueeze(1)"}.to(device, dtype)
+        """
+    losses = f"""
+        labels, turns = torch.from_numpy(digits.target)[chosen].to(device), turns.to(device)
+        pixels = upright.flatten(1).to(device, dtype)
+        classes = normal({_DIGITS}, n).to(device, dtype)
+        decoder = normal({_PIXELS}, n).to(device, dtype)
+        quarters = normal({_TURNS}, n).to(device, dtype)
+        """
+    heads = {
+        "classification": "F.cross_entropy(y @ classes.T, labels)",
+        "reconstruction": "F.mse_loss(y @ decoder.T, pixels)",
+        "rotation": "F.cross_entropy(y @ quarters.T, turns)",
+        "regulariser": "y.square().sum(1).mean()",
+    }
+    return Code(
+        (given, normal, layers, images, _DENSE if dense else _CONVOLUTIONAL),
+        y_shape=(count, n),
+        imports=("from sklearn.datasets import load_digits", "import torch.nn.functional as F"),
+        heads=heads,
+        heads_text=losses,
+    )
+
+
+_DENSE = """
+    def f(x):
+        w1, b1, w2, b2, w3, b3 = x.split(sizes)
+        h = torch.tanh(F.linear(images, w1.view(shapes[0]), b1))
+        h = torch.tanh(F.linear(h, w2.view(shapes[1]), b2))
+        return F.linear(h, w3.view(shapes[2]), b3)
+    """
+_CONVOLUTIONAL = """
+    def f(x):
+        w1, b1, w2, b2, w3, b3 = x.split(sizes)
+        h = torch.tanh(F.conv2d(images, w1.view(shapes[0]), b1, padding=1))
+        h = F.avg_pool2d(h, 2)
+        h = torch.tanh(F.conv2d(h, w2.view(shapes[1]), b2, padding=1))
+        h = F.avg_pool2d(h, 2).flatten(1)
+        return F.linear(h, w3.view(shapes[2]), b3)
+    """
+
+
 def cost(setting: Setting) -> Cost:
     """Two operations a weight, image and place, and as many again for each of the two gradients of
     a layer, of which the first has one: the images are no part of x. The activations are the
@@ -207,6 +277,7 @@ FUNCTION = Function(
     outputs=lambda setting: setting.parameters["images"] * setting.size,
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="each gradient is a sum over all images and places, in which large parts cancel",
     default_heads=("classification", "reconstruction", "rotation", "regulariser"),
     heads=(

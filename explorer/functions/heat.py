@@ -18,7 +18,7 @@ import math
 from typing import TYPE_CHECKING
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work
+from explorer.functions.description import Code, Cost, Exact, Function, Problem, Setting, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,6 +93,43 @@ def _exact(x: Tensor, setting: Setting, start: Tensor) -> Exact:
     return Exact(found[0].clone(), found[1:].T.contiguous())
 
 
+def code(setting: Setting) -> Code:
+    sine = setting.parameters["start"] == "sine"
+    start = "torch.sin(torch.pi * at)" if sine else "((at - 0.5).abs() < 0.25)"
+    given = f"""
+        n, steps, sensors = {setting.size}, {setting.parameters["steps"]}, {_outputs(setting)}
+        generator = torch.Generator().manual_seed({setting.seed})
+        x = (0.5 + torch.rand(steps, generator=generator)).to(device, dtype)
+        """
+    grid = f"""
+        at = torch.arange(1, n + 1, dtype=torch.float64) / (n + 1)
+        start = {start}.to(device, dtype)
+        ones = torch.ones(n - 1, dtype=torch.float64)
+        second = 2 * torch.eye(n, dtype=torch.float64) - ones.diag(1) - ones.diag(-1)
+        change = ({_END} / steps * (n + 1) ** 2 * second).to(device, dtype)
+        unit = torch.eye(n, dtype=dtype, device=device)
+        """
+    reading = """
+        places = torch.arange(1, sensors + 1) * (n + 1)
+        left = (places // (sensors + 1)).to(device)
+        share = ((places % (sensors + 1)).double() / (sensors + 1)).to(device, dtype)
+        """
+    f = """
+        def f(x):
+            u = start
+            for kappa in x:
+                u = torch.linalg.solve(unit + kappa * change, u)
+            u = F.pad(u, (1, 1))  # u is 0 at both ends
+            return (1 - share) * u[left] + share * u[left + 1]
+        """
+    imports = ("import torch.nn.functional as F",)
+    return Code((given, grid, reading, f), y_shape=(_outputs(setting),), imports=imports)
+
+
+def _outputs(setting: Setting) -> int:
+    return int(setting.parameters["outputs"])
+
+
 def cost(setting: Setting) -> Cost:
     """In each step an LU factorisation of 2n³/3 operations, which the backward uses again.
 
@@ -159,5 +196,6 @@ FUNCTION = Function(
     outputs=lambda setting: int(setting.parameters["outputs"]),
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="the condition number of a step's matrix grows with n², and its rounding with that",
 )

@@ -25,7 +25,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work
+from explorer.functions.description import Code, Cost, Exact, Function, Problem, Setting, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,6 +109,50 @@ def _exact(x: Tensor, t: object, w: object, name: str) -> Exact | None:
     return Exact(value.real.clone(), torch.stack(gradient).real.clone())
 
 
+def code(setting: Setting) -> Code:
+    d, name = setting.parameters["dimensions"], setting.parameters["integrand"]
+    squared = "" if name == "oscillatory" else "**2"
+    integrand = {
+        "gaussian": "return torch.exp(-s)",
+        "oscillatory": "return torch.cos(s)",
+        "yukawa": "r = torch.sqrt(1 + s)\n            return torch.exp(-r) / r",
+    }[name]
+    p = f"""
+        def integrand(s):
+            {integrand}
+        """
+    if setting.parameters["method"] == "monte_carlo":
+        given = f"""
+            d, count = {d}, {setting.size}
+            generator = torch.Generator().manual_seed({setting.seed})
+            x = (0.5 + 1.5 * torch.rand(d, generator=generator)).to(device, dtype)
+            points = torch.rand(count, d, generator=generator).to(device, dtype){squared}
+            """
+        f = """
+            def f(x):
+                return integrand(points @ x).mean()
+            """
+        return Code((given, p, f), y_shape=())
+    at = f"((t + 1) / 2){squared}" if squared else "(t + 1) / 2"
+    given = f"""
+        d, n = {d}, {nodes(setting)}
+        generator = torch.Generator().manual_seed({setting.seed})
+        x = (0.5 + 1.5 * torch.rand(d, generator=generator)).to(device, dtype)
+        t, weights = np.polynomial.legendre.leggauss(n)  # on [-1, 1], and from here on [0, 1]
+        t = torch.tensor({at}).to(device, dtype)
+        weights = torch.tensor(weights / 2).to(device, dtype)
+        """
+    f = """
+        def f(x):
+            # Each dimension of the grid is a dimension of the tensor.
+            s = integrand(sum((a * t).view([n] + [1] * k) for k, a in enumerate(x)))
+            for _ in range(d):
+                s = s @ weights
+            return s
+        """
+    return Code((given, p, f), y_shape=(), imports=("import numpy as np",))
+
+
 def cost(setting: Setting) -> Cost:
     """Every pass reads and writes a few numbers a point, and one or two functions of each.
 
@@ -183,6 +227,7 @@ FUNCTION = Function(
     outputs=lambda setting: 1,
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="the sum over all points rounds with every term, and so do its nodes and weights",
     default_heads=("square", "exp"),
 )

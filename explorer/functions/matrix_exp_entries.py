@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from explorer.fields import Field
 from explorer.functions import exponentials
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting
+from explorer.functions.description import Code, Cost, Exact, Function, Problem, Setting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,6 +58,29 @@ def _exact(matrices: Tensor, x: Tensor) -> Exact:
         columns.append(found[:n, n:].clone())
     value = found[:n, :n].clone()
     return Exact(value, torch.stack(columns, -1), source="block exponentials in float64")
+
+
+def code(setting: Setting) -> Code:
+    """With torch's derivative in any case: the fast one is too long for a script."""
+    given = f"""
+        n, count = {setting.size}, {generators(setting)}
+        generator = torch.Generator().manual_seed({setting.seed})
+        matrices = (torch.randn(count, n, n, generator=generator) / n**0.5).to(device, dtype)
+        x = {setting.parameters["scale"]!r} * torch.randn(count, generator=generator)
+        x = x.to(device, dtype)
+        """
+    exp = """
+        def f(x):
+            return torch.matrix_exp(torch.tensordot(x, matrices, 1))
+        """
+    of_torch = """
+        def f(x):
+            # The fast derivative, along the products of the exponential itself, is too long to
+            # stand here. This is torch's, by a matrix twice as large: the same, but slower.
+            return torch.matrix_exp(torch.tensordot(x, matrices, 1))
+        """
+    fast = setting.parameters["derivative"] == "fast"
+    return Code((given, of_torch if fast else exp), y_shape=(setting.size, setting.size))
 
 
 def cost(setting: Setting) -> Cost:
@@ -115,6 +138,7 @@ FUNCTION = Function(
     outputs=lambda setting: setting.size**2,
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="squaring the scaled exponential again and again loses digits at a large norm, and "
     "torch's backward is not linear in the cotangent",
     default_heads=("square", "sin"),

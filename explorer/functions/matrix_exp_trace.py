@@ -10,7 +10,7 @@ import math
 
 from explorer.fields import Field
 from explorer.functions import exponentials
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting
+from explorer.functions.description import Code, Cost, Exact, Function, Problem, Setting
 
 
 def build(setting: Setting) -> Problem:
@@ -34,6 +34,30 @@ def build(setting: Setting) -> Problem:
         jacobian=torch.tensor(-n * math.sin(n * point), dtype=torch.float64),
     )
     return Problem(f, x, exact)
+
+
+def code(setting: Setting) -> Code:
+    """The trace's own derivative, d tr exp(A) = tr(exp(A) dA), in the place of `matrix_exp`."""
+    if setting.parameters["derivative"] == "torch":
+        f = """
+            def f(x):
+                return torch.matrix_exp(1j * x * ones).diagonal().sum().real
+            """
+    else:
+        f = """
+            def f(x):
+                a = 1j * x * ones
+                exp = torch.matrix_exp(a.detach())
+                # d tr exp(A) = tr(exp(A) dA): the second term, which is 0, has this derivative,
+                # so that going back takes no product of matrices. Once only, not twice.
+                return (exp.diagonal().sum() + (exp.mT * (a - a.detach())).sum()).real
+            """
+    x = f"""
+        n = {setting.size}
+        x = torch.tensor({setting.parameters["x"]!r}, dtype=dtype, device=device)
+        ones = torch.ones(n, n, dtype=dtype, device=device)
+        """
+    return Code((x, f), y_shape=(), x_dims=0)
 
 
 def cost(setting: Setting) -> Cost:
@@ -82,6 +106,7 @@ FUNCTION = Function(
     outputs=lambda setting: 1,
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="squaring the scaled exponential again and again loses digits at a large n·|x|, "
     "and torch's backward is not linear in the cotangent: a large one is scaled further and "
     "rounded otherwise",

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from explorer.fields import Field
-from explorer.functions.description import Cost, Exact, Function, Problem, Setting, Work
+from explorer.functions.description import Code, Cost, Exact, Function, Problem, Setting, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,6 +126,39 @@ def _exact(x: Tensor, setting: Setting) -> Exact:
     return Exact(found[0].clone(), found[1:].T.contiguous())
 
 
+def code(setting: Setting) -> Code:
+    system = setting.parameters["system"]
+    names, derivative = {
+        "harmonic_oscillator": ("position, velocity", "velocity, -(omega**2) * position"),
+        "pendulum": ("angle, velocity", "velocity, -(omega**2) * torch.sin(angle)"),
+        "lorenz": ("u, v, w", "sigma * (v - u), u * (rho - w) - v, u * v - beta * w"),
+    }[system]
+    x = ", ".join("8 / 3" if each == 8 / 3 else f"{each:g}" for each in _START[system])
+    constants = "sigma, rho, beta" if system == "lorenz" else "omega"
+    taken = f"{constants} = x[{'3:' if system == 'lorenz' else '2'}]"
+    given = f"""
+        # {names} at the start, then {constants}
+        x = torch.tensor([{x}], dtype=dtype, device=device)
+        end = {setting.size} * {setting.parameters["step"]!r}  # steps times the length of one
+        steps = torch.linspace(0, end, {setting.size} + 1, dtype=torch.float64)
+        times = torch.linspace(0, end, {setting.parameters["outputs"]} + 1, dtype=torch.float64)
+        steps, times = steps.to(device, dtype), times.to(device, dtype)
+        """
+    f = f"""
+        def f(x):
+            {taken}
+
+            def change(t, state):
+                {names} = state
+                return torch.stack(({derivative}))
+
+            grid = {{"grid_constructor": lambda *_: steps}}
+            return odeint(change, x[:{_STATES[system]}], times, method="rk4", options=grid)[1:, 0]
+        """
+    imports = ("from torchdiffeq import odeint",)
+    return Code((given, f), y_shape=(setting.parameters["outputs"],), imports=imports)
+
+
 def cost(setting: Setting) -> Cost:
     """Operators of next to no work: so many a step, and some for each of the m times."""
     step, back = _CALLS[setting.parameters["system"]]
@@ -191,6 +224,7 @@ FUNCTION = Function(
     outputs=lambda setting: int(setting.parameters["outputs"]),
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="every step rounds, and the equation carries that on: a chaotic one multiplies it "
     "by a constant in every unit of time, and the gradient with it",
     default_heads=("square", "sin"),

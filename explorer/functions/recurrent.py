@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from explorer.fields import Field
 from explorer.functions.description import (
     READ,
+    Code,
     Cost,
     Exact,
     Function,
@@ -87,6 +88,70 @@ def _reflected_walk(x: Tensor, u: Tensor) -> Exact:
         value=sums[-1] + torch.maximum(start, -lowest),
         jacobian=torch.diag((start + lowest > 0).to(torch.float64)),
     )
+
+
+def code(setting: Setting) -> Code:
+    """The cells as torch's documentation writes them, a GRU with both of its biases in the step."""
+    cell = setting.parameters["cell"]
+    gru = cell == "gru"
+    recurrent = {
+        "default": "uniform(gates * n, n)",
+        "orthogonal": "torch.cat([orthogonal() for _ in range(gates)])",
+        "identity": "torch.eye(n).repeat(gates, 1)",
+    }[setting.parameters["start"]]
+    given = f"""
+        n, steps, gates = {setting.size}, {setting.parameters["steps"]}, {GATES[cell]}
+        generator = torch.Generator().manual_seed({setting.seed})
+        """
+    uniform = """
+        def uniform(*shape):
+            return torch.empty(shape).uniform_(-(n**-0.5), n**-0.5, generator=generator)
+        """
+    orthogonal = """
+        def orthogonal():
+            return torch.nn.init.orthogonal_(torch.empty(n, n), generator=generator)
+        """
+    weights = f"""
+        x = torch.randn({states(setting)}, generator=generator).to(device, dtype)
+        inputs = torch.randn(steps, n, generator=generator).to(device, dtype)
+        bias = uniform(gates * n).to(device, dtype)
+        recurrent_bias = uniform(gates * n).to(device, dtype)
+        input_weights = uniform(gates * n, n).to(device, dtype)
+        u = inputs @ input_weights.T + bias{"" if gru else " + recurrent_bias"}
+        weights = {recurrent}.to(device, dtype)
+        """
+    f = _STEPS["gru" if gru else "lstm" if cell == "lstm" else "simple"].format(cell=cell)
+    own = (orthogonal,) if setting.parameters["start"] == "orthogonal" else ()
+    return Code((given, uniform, *own, weights, f), y_shape=(states(setting),))
+
+
+_STEPS = {
+    "simple": """
+        def f(h):
+            for a in u:
+                h = torch.{cell}(a + weights @ h)
+            return h
+        """,
+    "gru": """
+        def f(h):
+            for a in u:
+                a_r, a_z, a_n = a.chunk(3)
+                h_r, h_z, h_n = (weights @ h + recurrent_bias).chunk(3)
+                r, z = torch.sigmoid(a_r + h_r), torch.sigmoid(a_z + h_z)
+                new = torch.tanh(a_n + r * h_n)
+                h = new + z * (h - new)
+            return h
+        """,
+    "lstm": """
+        def f(state):
+            h, c = state.chunk(2)
+            for a in u:
+                i, forget, g, o = (a + weights @ h).chunk(4)
+                c = torch.sigmoid(forget) * c + torch.sigmoid(i) * torch.tanh(g)
+                h = torch.sigmoid(o) * torch.tanh(c)
+            return torch.cat((h, c))
+        """,
+}
 
 
 def cost(setting: Setting) -> Cost:
@@ -164,6 +229,7 @@ FUNCTION = Function(
     outputs=states,
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="every step rounds the state, later steps shrink or grow what it lost, and a ReLU "
     "at 0 may open or close with it",
     default_heads=("square", "sin"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from explorer.fields import Field
 from explorer.functions.description import (
     READ,
+    Code,
     Cost,
     Function,
     Problem,
@@ -55,6 +56,26 @@ def build(setting: Setting) -> Problem:
         return x
 
     return Problem(f, x)
+
+
+def code(setting: Setting) -> Code:
+    given = f"""
+        n, m, layers = {setting.size}, {outputs(setting)}, {setting.parameters["layers"]}
+        generator = torch.Generator().manual_seed({setting.seed})
+        scale = {setting.parameters["gain"]!r} / n**0.5
+        weights = [
+            (scale * torch.randn(width, n, generator=generator)).to(device, dtype)
+            for width in [n] * (layers - 1) + [m]
+        ]
+        x = torch.randn(n, generator=generator).to(device, dtype)
+        """
+    f = """
+        def f(x):
+            for weight in weights:
+                x = torch.tanh(weight @ x)
+            return x
+        """
+    return Code((given, f), y_shape=(outputs(setting),))
 
 
 def cost(setting: Setting) -> Cost:
@@ -122,6 +143,7 @@ FUNCTION = Function(
     outputs=outputs,
     cost=cost,
     build=build,
+    code=code,
     inaccuracy="rounding grows with every layer and with the gain",
     default_heads=("square", "sin"),
 )

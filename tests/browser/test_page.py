@@ -173,3 +173,26 @@ def test_a_lost_connection_shows_a_banner_that_reloads(
         banner.get_by_role("button", name="Reload").click()
         wait_for_run(page)
         expect(page.get_by_label("Size n", exact=True)).to_have_value("20")
+
+
+def test_the_script_is_copied_also_where_the_page_is_not_secure(open_page: Open) -> None:
+    page = open_page(SMALL)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    wait_for_run(page)
+    script = page.locator(".explorer-code pre")
+    expect(script).to_have_count(0)
+    page.get_by_role("button", name="Copy code").click()
+    expect(script).to_contain_text("n = 20\n")
+    page.get_by_label("Path", exact=True).select_option("reuse")
+    expect(script).to_contain_text("(dy_dx,) = torch.autograd.grad(y, x)")
+    page.evaluate("() => { window.board = navigator.clipboard; }")
+    for take_away in (False, True):
+        if take_away:  # as on http:// from another machine
+            page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        page.evaluate("board.writeText('nothing')")
+        page.get_by_role("button", name="Copy", exact=True).click()
+        expect(page.locator(".explorer-copied")).to_have_text("Copied.")
+        assert page.evaluate("board.readText()") == script.text_content()
+        page.evaluate("document.querySelector('.explorer-copied').textContent = ''")
+    page.get_by_label("Size n", exact=True).fill("30")
+    expect(script).to_contain_text("n = 30\n")
