@@ -571,7 +571,9 @@ def _print_comparison(comparison: Comparison) -> None:
     _say(sentences.summary(comparison), *sentences.each(comparison))
     _say(*sentences.experiments(comparison), *sentences.environments(comparison))
     _say(*sentences.gradients(comparison))
-    _print_tables(tables(comparison).values())
+    # What differs is said above; the page has every field.
+    said = ("experiments", "environments")
+    _print_tables(each for name, each in tables(comparison).items() if name not in said)
     _say(*sentences.notes(comparison))
 
 

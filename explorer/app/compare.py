@@ -27,8 +27,9 @@ QUERY = "panel=compare"
 """The link that opens the panel: the Results themselves stay with the person who has them."""
 
 _ABOUT = (
-    "Choose results, or drop them anywhere on the page: the files that `explorer run --json FILE` "
-    "writes, here or on another machine. All are compared with the first."
+    '<p class="explorer-hint">Choose results, or drop them anywhere on the page: the files that '
+    "<code>explorer run --json FILE</code> writes, here or on another machine. All are compared "
+    "with the first.</p>"
 )
 
 
@@ -62,7 +63,7 @@ class ComparePanel(Part):
         choose = widgets.HTML(CHOOSE.format("Choose files…"))
         buttons = widgets.HBox([choose, self.add, self.clear])
         buttons.add_class("explorer-bring")
-        about = widgets.HTML(hint(_ABOUT))
+        about = widgets.HTML(_ABOUT)
         left = widgets.VBox([buttons, about, self._problems, self._fault, self._list])
         left.add_class("explorer-left")
         body = widgets.Box([left, self.pictures.widget])
@@ -149,8 +150,8 @@ def _data(file: File) -> bytes:
         return file.data
     if file.size > LARGEST:
         raise Unreadable(
-            f"{file.name} has {size(file.size)}; the page takes files of up to {size(LARGEST)}, "
-            "`explorer compare` larger ones too."
+            f"{file.name} is larger than {size(LARGEST)}, the most that the page takes; "
+            "`explorer compare` takes larger files."
         )
     raise Unreadable(f"{file.name} cannot be read. A folder cannot be taken: choose its files.")
 
@@ -163,6 +164,7 @@ class ComparisonPictures:
         self._further, self._notes = widgets.HTML(), widgets.HTML()
         self._cards = {name: Card(name) for name in NAMES}
         self._grid = grid_of(())
+        self._differences.add_class("explorer-differences")
         self.widget = widgets.VBox(
             [
                 *(self._summary, self._each, self._grid, self._differences, self._further),

@@ -7,7 +7,7 @@ the dash. The first Result's markers are filled, the others' open.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -23,9 +23,11 @@ from explorer.figures.paths import whiskers
 from explorer.result import Seconds
 
 _ROW = 24  # pixels of a row: there are many
+_TALL = 34  # of one with words above its mark
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _ROOM = 0.55  # of the drawn decades, beyond the last point, for the words beside it
 _FEW = 0.3  # decades from which ticks at 1, 2 and 5 are enough
+_TICKS = 6  # that 360 pixels have room for
 
 
 def figures(comparison: Comparison) -> dict[str, go.Figure]:
@@ -49,6 +51,7 @@ def _ratio(comparison: Comparison) -> go.Figure:
         f"time over that in {comparison.first}; left of 1: faster",
         "whisker: 95% confidence interval; faint: no significant difference",
         rows=rows,
+        row=_TALL,
     )
     values: list[float] = [1.0]
     for row, (path, name) in enumerate(rows):
@@ -58,12 +61,16 @@ def _ratio(comparison: Comparison) -> go.Figure:
         low, high = ratio.low or ratio.value, ratio.high or ratio.value
         values += [low, ratio.value, high]
         figure.add_trace(_ratio_mark(row, path, name, ratio))
-        figure.add_annotation(**_beside(high, row, sentences.standing(ratio)))
+        # Above the mark: beside a long whisker there is no room.
+        figure.add_annotation(
+            x=1, xref="paper", xanchor="right", y=row, yshift=12, showarrow=False, font_size=12,
+            text=sentences.standing(ratio),
+        )  # fmt: skip
     figure.add_shape(
         type="line", x0=1, x1=1, y0=0, y1=1, yref="paper",
         line={"color": GREY, "width": 1.5, "dash": "dot"}, layer="below",
     )  # fmt: skip
-    _logarithmic(figure, values)
+    _logarithmic(figure, values, room=0.08)
     figure.update_xaxes(title_text="ratio of the times (no unit)")
     return figure
 
@@ -106,10 +113,11 @@ def _time(comparison: Comparison) -> go.Figure:
             wrong = path in comparison.wrong.get(name, ())
             trace.opacity = 0.5 if wrong else 1.0
             figure.add_trace(trace)
-            said = units.seconds(seconds.median) + (", wrong gradients" if wrong else "")
+            said = units.seconds(seconds.median) + (", wrong" if wrong else "")
             furthest = max((seconds.median + above, *filter(math.isfinite, seconds.runs)))
             figure.add_annotation(**_beside(furthest, row, said))
-    _logarithmic(figure, [run for seconds in times.values() for run in seconds.runs], "s")
+    every = [run for seconds in times.values() for run in seconds.runs]
+    _logarithmic(figure, every, room=_ROOM, words=units.seconds)
     figure.update_xaxes(title_text="wall time of one execution")
     return figure
 
@@ -179,7 +187,9 @@ def _scaling(comparison: Comparison, along: Along) -> go.Figure:
         figure.add_trace(_legend(shortened(name), GREY, "", _dash(number)))
     figure.update_yaxes(title_text="time of one execution", title_font={"size": 12}, type="log",
                         dtick=1, tickformat="~s", ticksuffix="s")  # fmt: skip
-    ticks = [count for count in sorted(set(counts)) if str(count)[0] == "1"]
+    every = sorted(set(counts))
+    powers = [count for count in every if str(count)[0] == "1"]
+    ticks = powers if len(powers) > 1 else every
     figure.update_xaxes(
         title_text=f"{of_result.ALONG[along]} (number)", type="log",
         tickvals=ticks, ticktext=[str(tick) for tick in ticks],
@@ -215,9 +225,9 @@ def _rows(pairs: Iterable[Row]) -> list[Row]:
     return [row for path, rows in found.items() for row in ((path, ""), *rows)]
 
 
-def _frame(title: str, *subtitle: str, rows: Sequence[Row]) -> go.Figure:
+def _frame(title: str, *subtitle: str, rows: Sequence[Row], row: int = _ROW) -> go.Figure:
     labels = [name or path for path, name in rows]
-    figure = row_frame(title, *subtitle, rows=labels, row=_ROW)
+    figure = row_frame(title, *subtitle, rows=labels, row=row)
     figure.update_yaxes(
         ticktext=[
             safe(shortened(name)) if name else f"<b>{safe(shortened(path))}</b>"
@@ -272,29 +282,37 @@ def _beside(x: float, row: int, words: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _logarithmic(figure: go.Figure, values: Iterable[float], unit: str = "") -> None:
-    """A logarithmic first axis with room for the words beside the last point, and ticks where
-    there is room for them."""
+def _logarithmic(
+    figure: go.Figure,
+    values: Iterable[float],
+    *,
+    room: float,
+    words: Callable[[float], str] = "{:.4g}".format,
+) -> None:
+    """A logarithmic first axis, with room beyond the last value, and ticks as there is room."""
     places = [math.log10(value) for value in values if _drawn(value) is not None] or [0.0]
     low, high = min(places), max(places)
     span = max(high - low, math.log10(1.1))
-    figure.update_xaxes(type="log", range=[low - 0.08 * span, high + _ROOM * span])
-    ticks = _ticks(10**low, 10 ** (high + 0.1 * span))
-    words = [units.seconds(tick) if unit else f"{tick:.4g}" for tick in ticks]
-    figure.update_xaxes(tickvals=ticks, ticktext=words)
+    figure.update_xaxes(type="log", range=[low - 0.08 * span, high + room * span])
+    ticks = _ticks(10 ** (low - 0.08 * span), 10 ** (high + 0.08 * span))
+    figure.update_xaxes(tickvals=ticks, ticktext=[words(tick) for tick in ticks])
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Three to six round numbers from `low` to `high`: powers of ten, or 1, 2 and 5 times these,
-    or, in a narrow range, evenly spaced."""
+    """Round numbers from `low` to `high`: evenly spaced in a narrow range, else the powers of ten
+    with as many between them as there is room for."""
     decades = math.log10(high / low)
     if decades < _FEW:
         step = 10 ** math.floor(math.log10((high - low) / 2))
         step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) <= 4)
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        first, last = math.ceil(low / step), math.floor(high / step)
         return [number * step for number in range(first, last + 1)]
-    digits = (1, 2, 5) if decades < 2 else (1,)
-    every = max(1, math.ceil(decades / 4))
-    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1, every)
-    found = [digit * 10.0**exponent for exponent in exponents for digit in digits]
-    return [tick for tick in found if low * 0.999 <= tick <= high * 1.001]
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    between = [(1, (1, 2, 5)), (1, (1, 3)), *((every, (1,)) for every in range(1, last - first))]
+    for every, digits in between:
+        exponents = range(-(-first // every) * every, last + 1, every)
+        found = [digit * 10.0**exponent for exponent in exponents for digit in digits]
+        found = [tick for tick in found if low <= tick <= high]
+        if len(found) <= _TICKS:
+            break
+    return found
