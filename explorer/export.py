@@ -165,7 +165,7 @@ def _of_study(study: Study) -> str:
 def _of_comparison(comparison: Comparison) -> str:
     said = comparing_sentences
     behind = comparing_tables.tables(comparison)
-    further = ("counts", "gradients")
+    drawn = comparing_figures.figures(comparison)
     return _page(
         comparison,
         title=f"Comparison of {', '.join(comparison.results)}",
@@ -173,17 +173,13 @@ def _of_comparison(comparison: Comparison) -> str:
         summary=said.summary(comparison),
         plan="",
         verdicts=_list(map(escape, (*said.each(comparison), *said.gradients(comparison)))),
-        figures=_figures(comparing_figures.figures(comparison), behind),
-        jacobian="".join(_folded(behind[name]) for name in further if name in behind),
+        figures=_figures(drawn, behind),
+        jacobian="".join(_folded(table) for name, table in behind.items() if name not in drawn),
         scaling=_list(map(escape, said.experiments(comparison) + said.environments(comparison))),
         notes=said.notes(comparison),
-        experiment=_wide(behind["experiments"]),
-        environment=_wide(behind["environments"]),
+        experiment="",
+        environment="",
     )
-
-
-def _wide(table: tables.Table) -> str:
-    return f'<div class="wide">{tables.to_html(table)}</div>'
 
 
 def _page(

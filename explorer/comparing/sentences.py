@@ -56,7 +56,7 @@ def summary(comparison: Comparison) -> str:
     """Which of the Results are faster, and in which paths; what of it is not significant."""
     others = list(comparison.results)[1:]
     if not comparison.ratios:
-        said = f"{units.listed(list(comparison.results))} have no path in common that both timed"
+        said = f"{units.listed(list(comparison.results))} have no path that can be compared"
     elif len(others) == 1:
         said = _of_one(comparison, others[0])
     else:
@@ -118,7 +118,7 @@ def _of_several(comparison: Comparison, others: Iterable[str]) -> str:
     for name in others:
         found = list(_ratios_of(comparison, name).values())
         if not found:
-            said.append(f"{name} has no timed path in common")
+            said.append(f"{name} has no path that can be compared")
             continue
         counts = {
             word: sum(ratio.significant and _word(ratio) == word for ratio in found)
