@@ -65,5 +65,5 @@ class Files:
 
 def _file(entry: dict[str, Any]) -> File:
     content = entry["content"]
-    data = None if content is None else base64.b64decode(content)
+    data = None if content is None else base64.b64decode(content, validate=True)
     return File(str(entry["name"]), int(entry["size"]), data)

@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from explorer.comparing.comparison import MOST
+from explorer.fields import shown
+from explorer.functions import FUNCTIONS
 from explorer.result import SCHEMA, Result
 from explorer.units import size
 
@@ -103,10 +105,20 @@ def _result(name: str, plain: Any) -> Result:
             f"{name} was written by an older explorer, in schema {schema}; this one reads schema "
             f"{SCHEMA}. Run the experiment again."
         )
+    function = plain["experiment"].get("function") if _has_experiment(plain) else None
+    if isinstance(function, str) and function not in FUNCTIONS:
+        raise Unreadable(
+            f"{name} is of the function {shown(function)}, which explorer does not have. Where it "
+            "is defined, in Python, explorer.compare takes its Results."
+        )
     try:
         return Result.model_validate(plain)
     except ValidationError as error:
         raise Unreadable(f"{name} is no Result as explorer writes it: {_first(error)}") from None
+
+
+def _has_experiment(plain: dict[str, Any]) -> bool:
+    return isinstance(plain.get("experiment"), dict)
 
 
 _LONGEST = 200  # characters of a reason that a file brings along
@@ -135,7 +147,8 @@ class Collection:
         """
         same = next((each for each, other in self.results.items() if other == result), None)
         if same is not None:
-            raise Unreadable(f"{name} is the same Result as {same}, and counts once.")
+            twice = "is given twice" if same == name else f"is the same Result as {same}"
+            raise Unreadable(f"{name} {twice}, and counts once.")
         if len(self.results) >= MOST:
             raise Unreadable(f"{name} is left out: at most {MOST} Results are compared.")
         self.results[_distinct(name, self.results)] = result
