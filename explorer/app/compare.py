@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import ipywidgets as widgets
@@ -75,9 +75,12 @@ class ComparePanel(Part):
 
     # What a person does.
 
-    def take(self, files: Sequence[File]) -> None:
-        """Adds what the files hold; what cannot be compared is told, the others are kept."""
-        found = []
+    def take(self, files: Sequence[File], first: bool = True) -> None:
+        """Adds what the files hold; what cannot be compared is told, the others are kept.
+
+        Unless they are the first that were brought together, what was told of these stays.
+        """
+        found = [] if first else [*self._told]
         for file, name in zip(files, short_names(file.name for file in files), strict=True):
             try:
                 self._shelf.add(name, read(file.name, _data(file)))
@@ -108,9 +111,10 @@ class ComparePanel(Part):
 
     # What is shown.
 
-    def _show(self, problems: Iterable[str] = ()) -> None:
+    def _show(self, problems: Sequence[str] = ()) -> None:
         results = self._shelf.results
         self._fault.value = ""
+        self._told = problems
         self._problems.value = "".join(map(problem, problems))
         self.clear.disabled = not results
         for row in self._list.children:

@@ -45,9 +45,10 @@ class _Box(widgets.Textarea):
 
 
 class Files:
-    """The box, to be put somewhere on the page; `take` is called with what arrives."""
+    """The box, to be put somewhere on the page. `take` is called with what arrives, and whether it
+    is the first of what was chosen or dropped together."""
 
-    def __init__(self, guard: Guard, take: Callable[[Sequence[File]], None]) -> None:
+    def __init__(self, guard: Guard, take: Callable[[Sequence[File], bool], None]) -> None:
         self.widget = _Box(continuous_update=False)
         self.widget.add_class("explorer-files")
         self._take = take
@@ -57,10 +58,11 @@ class Files:
         if not change["new"]:
             return
         try:
-            files = [_file(entry) for entry in json.loads(change["new"])]
+            entered = json.loads(change["new"])
+            files = [_file(entry) for entry in entered["files"]]
         finally:
             self.widget.value = ""
-        self._take(files)
+        self._take(files, bool(entered["first"]))
 
 
 def _file(entry: dict[str, Any]) -> File:

@@ -125,13 +125,13 @@ class Page(Part):
         found = heads.runner.result if isinstance(heads, Panel) else None
         return found if isinstance(found, Result) else None
 
-    def _take(self, files: Sequence[File]) -> None:
+    def _take(self, files: Sequence[File], first: bool) -> None:
         """Opens the comparisons with files that were chosen, or dropped anywhere on the page."""
         from explorer.app.compare import ComparePanel
 
         self.switch.value = "compare"
         if isinstance(self.panel, ComparePanel):
-            self.panel.take(files)
+            self.panel.take(files, first)
 
     def _switched(self, change: Any) -> None:
         self._guarded(self._show)(change["new"])

@@ -43,8 +43,9 @@
     }, DELAY);
   }
 
-  // Files go to the kernel through a text box that is not seen: a list of them as JSON, the bytes
-  // in base64. The kernel empties the box, and only then are more entered.
+  // Files go to the kernel through a text box that is not seen: some of them as JSON, the bytes in
+  // base64, and whether they are the first of those that were chosen or dropped together. The
+  // kernel empties the box, and only then are more entered.
   const LARGEST_FILE = 5000000; // bytes; as in explorer/app/files.py
   const LOOK_AGAIN = 100; // ms between two looks at the box
   const queue = [];
@@ -70,11 +71,11 @@
     return entry;
   }
 
-  // As many files as are together no larger than one may be, and at least one.
-  function nextOf(page) {
+  // As many files as came and are together no larger than one may be, and at least one.
+  function nextFiles() {
     const taken = [];
     let bytes = 0;
-    while (queue.length && queue[0].page === page) {
+    while (queue.length && !(taken.length && queue[0].first)) {
       const { file } = queue[0];
       const own = file.size > LARGEST_FILE ? 0 : file.size;
       if (taken.length && bytes + own > LARGEST_FILE) break;
@@ -85,16 +86,16 @@
   }
 
   async function send(page, files) {
-    queue.push(...[...files].map((file) => ({ page, file })));
+    queue.push(...[...files].map((file, number) => ({ page, file, first: number === 0 })));
     if (sending) return;
     sending = true;
     while (queue.length) {
-      const target = queue[0].page;
-      const entries = await Promise.all(nextOf(target).map(read));
+      const { page: target, first } = queue[0];
+      const entries = await Promise.all(nextFiles().map(read));
       const box = () => target.querySelector(".explorer-files textarea");
       while (box()?.value) await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
       if (!box()) continue;
-      box().value = JSON.stringify(entries);
+      box().value = JSON.stringify({ first, files: entries });
       box().dispatchEvent(new Event("change", { bubbles: true }));
     }
     sending = false;

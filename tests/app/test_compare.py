@@ -104,18 +104,17 @@ def test_hostile_names_stay_text(panel: ComparePanel) -> None:
             assert "<img" not in each.value
 
 
-def entered(*files: tuple[str, bytes | None, int]) -> str:
+def entered(*files: tuple[str, bytes | None, int], first: bool = True) -> str:
     """What the page's script enters into the box."""
-    return json.dumps(
-        [
-            {
-                "name": name,
-                "size": size,
-                "content": None if data is None else base64.b64encode(data).decode(),
-            }
-            for name, data, size in files
-        ]
-    )
+    entries = [
+        {
+            "name": name,
+            "size": size,
+            "content": None if data is None else base64.b64encode(data).decode(),
+        }
+        for name, data, size in files
+    ]
+    return json.dumps({"first": first, "files": entries})
 
 
 def box(page: Page) -> widgets.Textarea:
@@ -131,9 +130,17 @@ def test_files_that_are_dropped_on_the_page_open_the_panel_and_empty_the_box() -
     assert isinstance(page.panel, ComparePanel)
     assert "a is loaded" in text(page.panel, "explorer-summary")
     assert "b.json is larger than" in problems(page.panel)[0]
+    box(page).value = entered(("c.json", b"{", 1), first=False)
+    (told,) = problems(page.panel)
+    assert "b.json is larger than" in told and "c.json breaks off" in told
+    box(page).value = entered(("d.json", b"{", 1))
+    assert "b.json" not in problems(page.panel)[0]
 
 
-@pytest.mark.parametrize("wrong", ["{", "[1]", '[{"name": "a", "size": 1, "content": "%"}]', "3"])
+WRONG = '{"first": true, "files": [{"name": "a", "size": 1, "content": "%"}]}'
+
+
+@pytest.mark.parametrize("wrong", ["{", "[1]", WRONG, "3"])
 def test_what_no_script_of_ours_enters_is_told_and_the_box_goes_on(wrong: str) -> None:
     page = Page(Worker(), "panel=compare")
     box(page).value = wrong

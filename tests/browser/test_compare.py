@@ -13,7 +13,8 @@ expect.set_options(timeout=PATIENCE)
 DROP = """([selector, files]) => {
     const data = new DataTransfer();
     for (const [name, content] of files) {
-        data.items.add(new File([typeof content === "number" ? "x".repeat(content) : content], name));
+        const text = typeof content === "number" ? "x".repeat(content) : content;
+        data.items.add(new File([text], name));
     }
     for (const kind of ["dragover", "drop"]) {
         document.querySelector(selector).dispatchEvent(
@@ -41,7 +42,9 @@ def test_files_are_chosen_and_dropped_and_what_is_too_large_is_not_sent(
     files = [["gpu.json", elsewhere().to_json()], ["large.json", 5_000_001]]
     page.evaluate(DROP, ["body", [*files, *([f"{n}.json", 4_000_000] for n in (1, 2, 3))]])
     expect(summary).to_contain_text("gpu is faster than laptop in recompute (2.5 times")
-    expect(page.get_by_role("alert").filter(has_text="3.json")).to_contain_text("is not JSON")
+    alerts = page.get_by_role("alert")
+    expect(alerts.filter(has_text="3.json")).to_contain_text("is not JSON")
+    expect(alerts.filter(has_text="large.json")).to_contain_text("is larger than 5 MB")
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
     expect(page.locator("#explorer-lost")).to_have_count(0)
     assert 5_000_000 < max(sent) < 10 * 2**20  # beyond which tornado closes the connection
