@@ -24,10 +24,11 @@ from explorer.result import Seconds
 
 _ROW = 24  # pixels of a row: there are many
 _TALL = 34  # of one with words above its mark
+_POINTS = 100  # runs of a row that are drawn
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _ROOM = 0.55  # of the drawn decades, beyond the last point, for the words beside it
 _FEW = 0.3  # decades from which ticks at 1, 2 and 5 are enough
-_TICKS = 6  # that 360 pixels have room for
+_TICKS, _TIMES = 6, 4  # that 360 pixels have room for, of numbers and of times
 
 
 def figures(comparison: Comparison) -> dict[str, go.Figure]:
@@ -53,19 +54,20 @@ def _ratio(comparison: Comparison) -> go.Figure:
         rows=rows,
         row=_TALL,
     )
-    values: list[float] = [1.0]
+    values, marks, words = [1.0], [], []
     for row, (path, name) in enumerate(rows):
         if not name:
             continue
         ratio = comparison.ratios[path][name]
         low, high = ratio.low or ratio.value, ratio.high or ratio.value
         values += [low, ratio.value, high]
-        figure.add_trace(_ratio_mark(row, path, name, ratio))
+        marks.append(_ratio_mark(row, path, name, ratio))
         # Above the mark: beside a long whisker there is no room.
-        figure.add_annotation(
-            x=1, xref="paper", xanchor="right", y=row, yshift=12, showarrow=False, font_size=12,
-            text=sentences.standing(ratio),
-        )  # fmt: skip
+        words.append({
+            "x": 1, "xref": "paper", "xanchor": "right", "y": row, "yshift": 12,
+            "text": sentences.standing(ratio), "showarrow": False, "font": {"size": 12},
+        })  # fmt: skip
+    _draw(figure, marks, words)
     figure.add_shape(
         type="line", x0=1, x1=1, y0=0, y1=1, yref="paper",
         line={"color": GREY, "width": 1.5, "dash": "dot"}, layer="below",
@@ -102,30 +104,35 @@ def _time(comparison: Comparison) -> go.Figure:
         "marker: median; whisker: middle half of runs; point: a run",
         rows=rows,
     )
-    figure.add_trace(_every_run(rows, times))
+    marks, words = [_every_run(rows, times)], []
     for row, (path, name) in enumerate(rows):
         if name:
             seconds = times[path, name]
             below, above = whiskers(seconds)
-            words = f"{safe(path)}, {safe(name)}<br>median {units.seconds(seconds.median)}"
-            trace = _mark(row, path, seconds.median, words, filled=name == comparison.first)
+            hover = f"{safe(path)}, {safe(name)}<br>median {units.seconds(seconds.median)}"
+            trace = _mark(row, path, seconds.median, hover, filled=name == comparison.first)
             trace.error_x = _error(below, above)
             wrong = path in comparison.wrong.get(name, ())
             trace.opacity = 0.5 if wrong else 1.0
-            figure.add_trace(trace)
+            marks.append(trace)
             said = units.seconds(seconds.median) + (", wrong" if wrong else "")
             furthest = max((seconds.median + above, *filter(math.isfinite, seconds.runs)))
-            figure.add_annotation(**_beside(furthest, row, said))
+            words.append(_beside(furthest, row, said))
+    _draw(figure, marks, words)
     every = [run for seconds in times.values() for run in seconds.runs]
-    _logarithmic(figure, every, room=_ROOM, words=units.seconds)
+    _logarithmic(figure, every, room=_ROOM, most=_TIMES, words=units.seconds)
     figure.update_xaxes(title_text="wall time of one execution")
     return figure
 
 
 def _every_run(rows: Sequence[Row], times: dict[Row, Seconds]) -> go.Scatter:
-    """The raw runs as small points, below the markers."""
+    """The raw runs as small points, below the markers; of very many, evenly spaced ones."""
     place = {row: number for number, row in enumerate(rows)}
-    runs = [(row, run) for row, seconds in times.items() for run in seconds.runs]
+    runs = [
+        (row, run)
+        for row, seconds in times.items()
+        for run in seconds.runs[:: 1 + (len(seconds.runs) - 1) // _POINTS]
+    ]
     return go.Scatter(
         mode="markers",
         x=[run for _, run in runs],
@@ -237,6 +244,14 @@ def _frame(title: str, *subtitle: str, rows: Sequence[Row], row: int = _ROW) -> 
     return figure
 
 
+def _draw(
+    figure: go.Figure, marks: Sequence[go.Scatter], words: Sequence[dict[str, Any]]
+) -> None:
+    """All at once: plotly takes the longer for one more, the more there are."""
+    figure.add_traces(marks)
+    figure.update_layout(annotations=words)
+
+
 def _mark(row: int, path: str, value: float, words: str, *, filled: bool) -> go.Scatter:
     look = style(path)
     return go.Scatter(
@@ -287,6 +302,7 @@ def _logarithmic(
     values: Iterable[float],
     *,
     room: float,
+    most: int = _TICKS,
     words: Callable[[float], str] = "{:.4g}".format,
 ) -> None:
     """A logarithmic first axis, with room beyond the last value, and ticks as there is room."""
@@ -294,17 +310,17 @@ def _logarithmic(
     low, high = min(places), max(places)
     span = max(high - low, math.log10(1.1))
     figure.update_xaxes(type="log", range=[low - 0.08 * span, high + room * span])
-    ticks = _ticks(10 ** (low - 0.08 * span), 10 ** (high + 0.08 * span))
+    ticks = _ticks(10 ** (low - 0.08 * span), 10 ** (high + 0.08 * span), most)
     figure.update_xaxes(tickvals=ticks, ticktext=[words(tick) for tick in ticks])
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def _ticks(low: float, high: float, most: int) -> list[float]:
     """Round numbers from `low` to `high`: evenly spaced in a narrow range, else the powers of ten
     with as many between them as there is room for."""
     decades = math.log10(high / low)
     if decades < _FEW:
         step = 10 ** math.floor(math.log10((high - low) / 2))
-        step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) <= 4)
+        step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) < most - 1)
         first, last = math.ceil(low / step), math.floor(high / step)
         return [number * step for number in range(first, last + 1)]
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
@@ -313,6 +329,6 @@ def _ticks(low: float, high: float) -> list[float]:
         exponents = range(-(-first // every) * every, last + 1, every)
         found = [digit * 10.0**exponent for exponent in exponents for digit in digits]
         found = [tick for tick in found if low <= tick <= high]
-        if len(found) <= _TICKS:
+        if len(found) <= most:
             break
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,15 +33,17 @@ def shift(one: Sequence[float], other: Sequence[float]) -> Shift:
     exactly where p ≤ `LEVEL`. A pair that is equal counts against a difference.
     """
     m, n = len(one), len(other)
-    differences = np.sort(np.subtract.outer(np.asarray(other), np.asarray(one)), axis=None)
-    not_above = int(np.searchsorted(differences, 0.0, side="right"))
-    not_below = m * n - int(np.searchsorted(differences, 0.0, side="left"))
+    differences = np.subtract.outer(np.asarray(other), np.asarray(one)).ravel()
+    not_above = int(np.count_nonzero(differences <= 0))
+    not_below = int(np.count_nonzero(differences >= 0))
     p = p_value(min(not_above, not_below), m, n)
     rejected = _rejected(m, n)
-    value = statistics.median(differences.tolist())
-    if rejected == 0:
-        return Shift(value, None, None, p)
-    return Shift(value, float(differences[rejected - 1]), float(differences[-rejected]), p)
+    last = m * n - 1
+    places = (last // 2, m * n // 2, max(rejected - 1, 0), last - max(rejected - 1, 0))
+    differences.partition(places)  # of a million, sorting takes four times as long
+    left, right, low, high = (float(differences[place]) for place in places)
+    value = (left + right) / 2
+    return Shift(value, low, high, p) if rejected else Shift(value, None, None, p)
 
 
 @lru_cache(maxsize=4096)

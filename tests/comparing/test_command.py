@@ -1,5 +1,7 @@
 """`explorer compare`: what it prints where, and the exit code it ends with."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click.testing
@@ -72,6 +74,15 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_read(folder: P
     done = invoke("none.json", "--html", "nowhere/page.html")
     assert done.exit_code == 2
     assert done.stderr.startswith("--html: The folder nowhere does not exist.")
+
+
+def test_what_opens_first_waits_for_no_scipy() -> None:
+    code = (
+        "import sys, explorer.cli, explorer.export, explorer.app.laboratory, explorer.app.compare;"
+        "print('scipy' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "False\n"
 
 
 def test_the_help_says_the_exit_codes() -> None:
