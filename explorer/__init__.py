@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from explorer.app.laboratory import lab
+    from explorer.comparing.comparison import Comparison, compare
     from explorer.engine.gradients import Gradients, gradients, plan, pullback
     from explorer.engine.hessian import HessianEigenvalues, hessian_eigenvalues, hvp
     from explorer.engine.plan import Passes, Plan
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from explorer.worker import Worker
 
 _HOME = {
+    "Comparison": "comparing.comparison",
     "Experiment": "experiment",
     "Gradients": "engine.gradients",
     "HessianEigenvalues": "engine.hessian",
@@ -47,6 +49,7 @@ _HOME = {
     "SpectralNorm": "engine.spectrum",
     "Study": "study.study",
     "Worker": "worker",
+    "compare": "comparing.comparison",
     "function": "own",
     "gradient_flow": "flow.compute",
     "gradients": "engine.gradients",
@@ -66,6 +69,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Comparison",
     "Experiment",
     "Gradients",
     "HessianEigenvalues",
@@ -77,6 +81,7 @@ __all__ = [
     "SpectralNorm",
     "Study",
     "Worker",
+    "compare",
     "function",
     "gradient_flow",
     "gradients",

@@ -1,4 +1,4 @@
-"""The command line: explorer app | lab | list | run | sweep | flow | code.
+"""The command line: explorer app | lab | list | run | compare | sweep | flow | code.
 
 The options of `run`, `sweep`, `flow` and `code` come from the tables of fields. Importing this
 module imports no torch, so that the help opens at once.
@@ -42,6 +42,7 @@ from explorer.study.sweep import MOST_AXES, Sweep
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from explorer.comparing.comparison import Comparison
     from explorer.tables import Table
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -203,6 +204,41 @@ def run(
     except InvalidExperiment as error:
         _refuse(error.problems, _SHARED)
     _run(experiment, json_file, html_file, _SHARED, full=full)
+
+
+@cli.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
+def compare(files: tuple[str, ...], html_file: str | None) -> None:
+    """Lay Results that `run --json` wrote over each other, and compare them with the first.
+
+    What can be read is compared. The exit code is 0 when all of it was, 1 when a file was left out
+    or the page cannot be written, 2 when fewer than two Results are left, or for bad input.
+    """
+    from explorer.comparing import comparison
+    from explorer.comparing.reading import Collection, Unreadable, read, read_file, short_names
+
+    try:
+        _require_places({"html": html_file})
+    except InvalidExperiment as error:
+        _refuse(error.problems, _SHARED)
+    shelf, left_out = Collection(), 0
+    for file, name in zip(files, short_names(files), strict=True):
+        try:
+            shelf.add(name, read(file, read_file(file)))
+        except Unreadable as error:
+            left_out += 1
+            click.echo(str(error), err=True)
+    if len(shelf.results) < 2:
+        found = "1 Result is" if shelf.results else "No Result is"
+        click.echo(f"{found} left, and a comparison takes two.", err=True)
+        sys.exit(BAD_INPUT)
+    compared = comparison.compare(shelf.results)
+    problem = _write(compared, None, html_file)
+    _print_comparison(compared)
+    if problem:
+        click.echo(problem, err=True)
+    sys.exit(FAILED if problem or left_out else DONE)
 
 
 @cli.command()
@@ -576,6 +612,20 @@ def _print_study(study: Study) -> None:
     _say(*sentences.notes(study))
 
 
+def _print_comparison(comparison: Comparison) -> None:
+    """The sentences, the tables and the notes, on standard output."""
+    from explorer.comparing import sentences
+    from explorer.comparing.tables import tables
+
+    _say(sentences.summary(comparison), *sentences.each(comparison))
+    _say(*sentences.experiments(comparison), *sentences.environments(comparison))
+    _say(*sentences.gradients(comparison))
+    # What differs is said above; the page has every field.
+    said = ("experiments", "environments")
+    _print_tables(each for name, each in tables(comparison).items() if name not in said)
+    _say(*sentences.notes(comparison))
+
+
 def _console() -> Console:
     from rich.console import Console
 
@@ -607,7 +657,9 @@ def _print_tables(tables: Iterable[Table]) -> None:
         console.print(grid, markup=False)
 
 
-def _write(result: Seen, json_file: str | None, html_file: str | None) -> str:
+def _write(
+    result: Seen | Comparison, json_file: str | None, html_file: str | None
+) -> str:
     """Writes the files that were asked for; returns what went wrong, as a sentence, or ""."""
     if json_file is None and html_file is None:
         return ""

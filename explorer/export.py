@@ -14,6 +14,10 @@ from plotly.io import to_html as plotly_div
 from plotly.offline import get_plotlyjs
 
 from explorer import sentences, tables
+from explorer.comparing import figures as comparing_figures
+from explorer.comparing import sentences as comparing_sentences
+from explorer.comparing import tables as comparing_tables
+from explorer.comparing.comparison import Comparison
 from explorer.drawing import CONFIG
 from explorer.experiment import table
 from explorer.fields import Field
@@ -67,12 +71,14 @@ def _replace(target: Path, text: str) -> None:
         raise
 
 
-def to_html(seen: Result | Flow | Study) -> str:
+def to_html(seen: Result | Flow | Study | Comparison) -> str:
     """A page of its own: the sentences, the figures with their tables, the settings.
 
     It asks for nothing from outside and opens without a network; it follows the reader's light
     or dark. What was seen is in it as JSON, in the element `explorer-result`.
     """
+    if isinstance(seen, Comparison):
+        return _of_comparison(seen)
     if isinstance(seen, Study):
         return _of_study(seen)
     return _of_flow(seen) if isinstance(seen, Flow) else _of_result(seen)
@@ -156,8 +162,28 @@ def _of_study(study: Study) -> str:
     )
 
 
+def _of_comparison(comparison: Comparison) -> str:
+    said = comparing_sentences
+    behind = comparing_tables.tables(comparison)
+    drawn = comparing_figures.figures(comparison)
+    return _page(
+        comparison,
+        title=f"Comparison of {', '.join(comparison.results)}",
+        formula=f"Times of every path over those in {comparison.first}",
+        summary=said.summary(comparison),
+        plan="",
+        verdicts=_list(map(escape, (*said.each(comparison), *said.gradients(comparison)))),
+        figures=_figures(drawn, behind),
+        jacobian="".join(_folded(table) for name, table in behind.items() if name not in drawn),
+        scaling=_list(map(escape, said.experiments(comparison) + said.environments(comparison))),
+        notes=said.notes(comparison),
+        experiment="",
+        environment="",
+    )
+
+
 def _page(
-    seen: Result | Flow | Study,
+    seen: Result | Flow | Study | Comparison,
     *,
     title: str,
     formula: str,

@@ -125,6 +125,7 @@ def test_only_the_page_knows_widgets(module: str) -> None:
     [
         *("figures", "tables", "sentences", "export"),
         *("flow.figures", "flow.tables", "flow.sentences"),
+        *("comparing.figures", "comparing.tables", "comparing.sentences"),
     ],
 )
 def test_pictures_need_a_result_alone(module: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,17 +11,19 @@ from IPython.display import Javascript, display
 
 from explorer import own
 from explorer.app.code import CodePart
-from explorer.app.control import problem
 from explorer.app.controls import Controls
+from explorer.app.files import File, Files
 from explorer.app.panel import Panel, asset
+from explorer.app.part import Part
 from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
 from explorer.app.state import State
 from explorer.experiment import Experiment, from_query
 from explorer.pace import Pace
+from explorer.result import Result
 from explorer.worker import Worker
 
-PANELS = {"Heads on f": "", "Sweep": "sweep", "Gradient flow": "flow"}
+PANELS = {"Heads on f": "", "Sweep": "sweep", "Gradient flow": "flow", "Compare": "compare"}
 """The panels by what the switch says, with the name that a link opens each by."""
 
 
@@ -58,7 +59,7 @@ def _display(widget: widgets.Widget) -> None:
     display(widget, Javascript(asset("page.js")))  # type: ignore[no-untyped-call]
 
 
-class Page:
+class Page(Part):
     """A switch between the panels, and the one on show below it. Each has a runner of its own, so
     that its run goes on while another is on show; a panel is built when it is first opened.
 
@@ -67,8 +68,9 @@ class Page:
     """
 
     def __init__(self, worker: Worker, query: str = "") -> None:
+        super().__init__()
         self._worker = worker
-        self._panels: dict[str, Panel] = {}
+        self._panels: dict[str, Part] = {}
         first = from_query(query).get("panel", "")
         self.switch = widgets.ToggleButtons(
             options=list(PANELS.items()),
@@ -76,14 +78,15 @@ class Page:
             style={"button_width": ""},
         )
         self.switch.add_class("explorer-switch")
-        self._fault = widgets.HTML()
+        self._files = Files(self._guarded, self._take)
         self.widget = widgets.VBox()
         self.widget.add_class("explorer")
+        self.widget.add_class("explorer-page")
         self._open(self.switch.value, query)
         self.switch.observe(self._switched, "value")
 
     @property
-    def panel(self) -> Panel:
+    def panel(self) -> Part:
         """The panel on show."""
         return self._panels[self.switch.value]
 
@@ -98,9 +101,16 @@ class Page:
             self._panels[name] = self._built(name, query)
         # One at a time: plotly draws into what is hidden at no width, and the script that follows
         # the state finds one.
-        self.widget.children = (self.switch, self._fault, self._panels[name].widget)
+        self.widget.children = (
+            *(self.switch, self._fault, self._panels[name].widget),
+            self._files.widget,
+        )
 
-    def _built(self, name: str, query: str) -> Panel:
+    def _built(self, name: str, query: str) -> Part:
+        if name == "compare":
+            from explorer.app.compare import ComparePanel
+
+            return ComparePanel(self._last)
         runner = Runner(self._worker)
         if name == "flow":
             from explorer.app.flow import FlowPanel  # it must not delay the first page
@@ -112,17 +122,29 @@ class Page:
             return SweepPanel(runner, query)
         return Laboratory(State(), runner, query)
 
+    def _last(self) -> Result | None:
+        """What the panel of the heads on f has on show."""
+        heads = self._panels.get("")
+        found = heads.runner.result if isinstance(heads, Panel) else None
+        return found if isinstance(found, Result) else None
+
+    def _take(self, files: Sequence[File], first: bool) -> None:
+        """Opens the comparisons with files that were chosen, or dropped anywhere on the page."""
+        from explorer.app.compare import ComparePanel
+
+        self.switch.value = "compare"
+        if isinstance(self.panel, ComparePanel):
+            self.panel.take(files, first)
+
     def _switched(self, change: Any) -> None:
-        name = change["new"]
+        self._guarded(self._show)(change["new"])
+
+    def _show(self, name: str) -> None:
         fresh = name not in self._panels
-        try:
-            self._open(name, f"panel={name}" if name else "")
-            if fresh:
-                self.start()
-            self._fault.value = ""
-        except Exception as error:
-            logging.getLogger(__name__).exception("a panel could not be opened")
-            self._fault.value = problem(f"The page failed: {type(error).__name__}: {error}.")
+        self._open(name, f"panel={name}" if name else "")
+        if fresh:
+            self.start()
+        self._fault.value = ""
 
 
 class Laboratory(Panel):

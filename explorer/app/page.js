@@ -1,6 +1,7 @@
 // Tells assistive technology what ipywidgets leaves out: a slider's name (the widget's tooltip, else
 // its description) and its value in words, and which toggle buttons are pressed; and copies the
 // script of "Copy code". Runs in JupyterLab and in Voila; running it again does nothing.
+// Also hands the files that are chosen or dropped on the page to its kernel.
 (() => {
   "use strict";
 
@@ -76,8 +77,97 @@
     }, DELAY);
   }
 
+  // Files go to the kernel through a text box that is not seen: some of them as JSON, the bytes in
+  // base64, and whether they are the first of those that were chosen or dropped together. The
+  // kernel empties the box, and only then are more entered.
+  const LARGEST_FILE = 5000000; // bytes; as in explorer/app/files.py
+  const LOOK_AGAIN = 100; // ms between two looks at the box
+  const queue = [];
+  let sending = false;
+
+  // In JupyterLab files may be dropped on other things too; in Voila there is nothing else.
+  function pageAt(target) {
+    return document.body.dataset.voila ? document.body : target.closest?.(".explorer-page");
+  }
+
+  async function read(file) {
+    const entry = { name: file.name, size: file.size, content: null };
+    if (file.size > LARGEST_FILE) return entry;
+    try {
+      const url = await new Promise((resolve, reject) => {
+        const reader = new FileReader();
+        reader.onload = () => resolve(reader.result);
+        reader.onerror = reject;
+        reader.readAsDataURL(file);
+      });
+      entry.content = url.slice(url.indexOf(",") + 1);
+    } catch {} // a folder: told by the kernel
+    return entry;
+  }
+
+  // As many files as came and are together no larger than one may be, and at least one.
+  function nextFiles() {
+    const taken = [];
+    let bytes = 0;
+    while (queue.length && !(taken.length && queue[0].first)) {
+      const { file } = queue[0];
+      const own = file.size > LARGEST_FILE ? 0 : file.size;
+      if (taken.length && bytes + own > LARGEST_FILE) break;
+      bytes += own;
+      taken.push(queue.shift().file);
+    }
+    return taken;
+  }
+
+  async function send(page, files) {
+    queue.push(...[...files].map((file, number) => ({ page, file, first: number === 0 })));
+    if (sending) return;
+    sending = true;
+    while (queue.length) {
+      const { page: target, first } = queue[0];
+      const entries = await Promise.all(nextFiles().map(read));
+      const box = () => target.querySelector(".explorer-files textarea");
+      while (box()?.value) await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
+      if (!box()) continue;
+      box().value = JSON.stringify({ first, files: entries });
+      box().dispatchEvent(new Event("change", { bubbles: true }));
+    }
+    sending = false;
+  }
+
+  function takeFiles() {
+    const isFiles = (event) => event.dataTransfer?.types.includes("Files");
+    const leave = () =>
+      document.querySelectorAll(".explorer-dropping").forEach((page) => {
+        page.classList.remove("explorer-dropping");
+      });
+    document.addEventListener("dragover", (event) => {
+      const page = isFiles(event) && pageAt(event.target);
+      if (!page?.querySelector(".explorer-files textarea")) return leave();
+      event.preventDefault();
+      event.dataTransfer.dropEffect = "copy";
+      page.classList.add("explorer-dropping");
+    });
+    document.addEventListener("dragleave", (event) => {
+      if (!event.relatedTarget) leave();
+    });
+    document.addEventListener("drop", (event) => {
+      leave();
+      const page = isFiles(event) && pageAt(event.target);
+      if (!page?.querySelector(".explorer-files textarea")) return;
+      event.preventDefault();
+      send(page, event.dataTransfer.files);
+    });
+    document.addEventListener("change", (event) => {
+      if (!event.target.matches?.(".explorer-chosen")) return;
+      send(pageAt(event.target), event.target.files);
+      event.target.value = ""; // so that the same file can be chosen again
+    });
+  }
+
   function start() {
     document.addEventListener("click", copyCode);
+    takeFiles();
     tellWidgets();
     new MutationObserver(tellWidgetsSoon).observe(document.body, {
       attributeFilter: ["title", "class"],

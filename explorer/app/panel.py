@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import logging
-from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from typing import Any, Protocol
 
 import ipywidgets as widgets
 
-from explorer.app.control import hint, problem
+from explorer.app.control import hint
+from explorer.app.part import Part
 from explorer.app.runner import Runner
 from explorer.app.state import PAGE_DEFAULTS, Entries
 from explorer.events import Device
@@ -41,7 +39,7 @@ class Picturing(Protocol):
     def show(self, result: Any) -> None: ...
 
 
-class Panel:
+class Panel(Part):
     """A panel's controls and pictures, its buttons, and what goes between them and the run that is
     under way; `widget` is the whole. `build` makes the controls and pictures of its kind, and
     `expected` says how many seconds an experiment will take.
@@ -54,10 +52,10 @@ class Panel:
     pictures: Picturing
 
     def __init__(self, state: Entries, runner: Runner, query: str = "") -> None:
+        super().__init__()
         self.state = state
         self.runner = runner
         self._loading = True
-        self._fault = widgets.HTML()
         self._link_problems = state.load(query)
         self.build()
         self.run = widgets.Button(description="Run", button_style="primary")
@@ -120,21 +118,6 @@ class Panel:
         self.runner.observe(guarded(self._show_devices), "devices")
         self.runner.observe(guarded(self._show_problems), "problems")
         self._changed()
-
-    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """A callback whose fault is shown: neither JupyterLab nor Voila would say a word."""
-
-        @functools.wraps(callback)
-        def guarded(*arguments: Any) -> None:
-            try:
-                callback(*arguments)
-            except Exception as error:
-                logging.getLogger(__name__).exception("a callback of the page failed")
-                self._show_fault(
-                    f"The page failed: {type(error).__name__}: {error}. Press Reset, or reload."
-                )
-
-        return guarded
 
     # What a person does.
 
@@ -203,9 +186,6 @@ class Panel:
     def _show_problems(self, change: Any) -> None:
         """The worker's problems, beside the controls at fault until the next change."""
         self.state.problems = {**self.state.problems, **change["new"]}
-
-    def _show_fault(self, message: str) -> None:
-        self._fault.value = problem(message)
 
 
 def _expectation(expected: float) -> str:

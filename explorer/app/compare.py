@@ -1,0 +1,216 @@
+"""The panel of the comparisons: the Results that are loaded, and what they are together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+import ipywidgets as widgets
+
+from explorer.app.control import Guard, caption, hint, problem
+from explorer.app.files import CHOOSE, LARGEST, File
+from explorer.app.panel import style
+from explorer.app.part import Part
+from explorer.app.pictures import Card, grid_of, listed, status
+from explorer.comparing import sentences
+from explorer.comparing.comparison import Comparison, compare
+from explorer.comparing.figures import figures
+from explorer.comparing.reading import Collection, Unreadable, read, short_names
+from explorer.comparing.tables import tables
+from explorer.drawing import mime_bundle
+from explorer.result import Result
+from explorer.tables import Table, to_html
+from explorer.units import size
+
+NAMES = ("ratio", "time", "scaling-heads", "scaling-outputs")
+QUERY = "panel=compare"
+"""The link that opens the panel: the Results themselves stay with the person who has them."""
+
+_ABOUT = (
+    '<p class="explorer-hint">Choose results, or drop them anywhere on the page: the files that '
+    "<code>explorer run --json FILE</code> writes, here or on another machine. All are compared "
+    "with the first.</p>"
+)
+
+
+class ComparePanel(Part):
+    """The panel.
+
+    Args:
+        last: the last Result of the page's own runs, None where there is none.
+    """
+
+    def __init__(self, last: Callable[[], Result | None]) -> None:
+        super().__init__()
+        self._last = last
+        self._shelf = Collection()
+        self.add = widgets.Button(
+            description="Add the last result", tooltip="What Heads on f has on show"
+        )
+        self.clear = widgets.Button(description="Clear", tooltip="Removes all results")
+        self._problems = widgets.HTML()
+        self._list = widgets.VBox()
+        self.pictures = ComparisonPictures(self._guarded)
+        self.widget = self._layout()
+        self.add.on_click(self._guarded(lambda button: self._add_last()))
+        self.clear.on_click(self._guarded(lambda button: self._cleared()))
+        self._show()
+
+    def start(self) -> None:
+        """Nothing: results are brought."""
+
+    def _layout(self) -> widgets.Widget:
+        choose = widgets.HTML(CHOOSE.format("Choose files…"))
+        buttons = widgets.HBox([choose, self.add, self.clear])
+        buttons.add_class("explorer-bring")
+        about = widgets.HTML(_ABOUT)
+        left = widgets.VBox([buttons, about, self._problems, self._fault, self._list])
+        left.add_class("explorer-left")
+        body = widgets.Box([left, self.pictures.widget])
+        body.add_class("explorer-body")
+        link = widgets.HTML(f'<span class="explorer-state" data-query="{QUERY}" hidden></span>')
+        whole = widgets.VBox([style(), body, link])
+        whole.add_class("explorer")
+        return whole
+
+    # What a person does.
+
+    def take(self, files: Sequence[File], first: bool = True) -> None:
+        """Adds what the files hold; what cannot be compared is told, the others are kept.
+
+        Unless they are the first that were brought together, what was told of these stays.
+        """
+        found = [] if first else [*self._told]
+        for file, name in zip(files, short_names(file.name for file in files), strict=True):
+            try:
+                self._shelf.add(name, read(file.name, _data(file)))
+            except Unreadable as error:
+                found.append(str(error))
+        self._show(found)
+
+    def _add_last(self) -> None:
+        last = self._last()
+        if last is None:
+            self._show(["There is no result yet: run an experiment under Heads on f."])
+            return
+        try:
+            moment = last.environment.started.partition("T")[2][:8]
+            self._shelf.add(f"run {moment}", last)
+        except Unreadable as error:
+            self._show([str(error)])
+        else:
+            self._show()
+
+    def _remove(self, name: str) -> None:
+        self._shelf.remove(name)
+        self._show()
+
+    def _cleared(self) -> None:
+        self._shelf = Collection()
+        self._show()
+
+    # What is shown.
+
+    def _show(self, problems: Sequence[str] = ()) -> None:
+        results = self._shelf.results
+        self._fault.value = ""
+        self._told = problems
+        self._problems.value = "".join(map(problem, problems))
+        self.clear.disabled = not results
+        for row in self._list.children:
+            row.close()
+        rows = [self._row(name, result) for name, result in results.items()]
+        self._list.children = [caption("Results"), *rows] if rows else []
+        if len(results) > 1:
+            self.pictures.show(compare(results))
+        else:
+            (only,) = results or ("",)
+            self.pictures.announce(
+                f"{only} is loaded; a comparison takes two results." if only
+                else "A comparison takes two results."
+            )  # fmt: skip
+
+    def _row(self, name: str, result: Result) -> widgets.Widget:
+        described = result.experiment.described
+        words = ", ".join(
+            (
+                f"{described.title}, {described.size.label.lower()} = {result.experiment.size}",
+                result.experiment.dtype,
+                result.environment.device_name,
+            )
+        )
+        is_first = name == next(iter(self._shelf.results))
+        first = " (the others are compared with it)" if is_first else ""
+        said = widgets.HTML(f"<strong>{escape(name)}</strong>{first}<br>{hint(words)}")
+        button = widgets.Button(description="Remove", tooltip=f"Removes {name}")
+        button.on_click(self._guarded(lambda pressed: self._remove(name)))
+        row = widgets.HBox([said, button])
+        row.add_class("explorer-loaded")
+        return row
+
+
+def _data(file: File) -> bytes:
+    if file.data is not None:
+        return file.data
+    if file.size > LARGEST:
+        raise Unreadable(
+            f"{file.name} is larger than {size(LARGEST)}, the most that the page takes; "
+            "`explorer compare` takes larger files."
+        )
+    raise Unreadable(f"{file.name} cannot be read. A folder cannot be taken: choose its files.")
+
+
+class ComparisonPictures:
+    """Built once, empty; `show` fills it."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._summary, self._each, self._differences = (widgets.HTML() for _ in range(3))
+        self._further, self._notes = widgets.HTML(), widgets.HTML()
+        self._cards = {name: Card(name) for name in NAMES}
+        self._grid = grid_of(())
+        self._differences.add_class("explorer-differences")
+        self.widget = widgets.VBox(
+            [
+                *(self._summary, self._each, self._grid, self._differences, self._further),
+                self._notes,
+            ]
+        )
+        self.widget.add_class("explorer-pictures")
+
+    def announce(self, sentence: str) -> None:
+        """Says why there is nothing to compare, in the place of what there was."""
+        for part in (self._each, self._differences, self._further, self._notes):
+            part.value = ""
+        self._grid.children = ()
+        self._summary.value = status(sentence)
+
+    def show(self, comparison: Comparison) -> None:
+        self._summary.value = status(sentences.summary(comparison))
+        self._each.value = listed(sentences.each(comparison))
+        behind = tables(comparison)
+        drawn = figures(comparison)
+        for name, figure in drawn.items():
+            self._cards[name].draw(mime_bundle(figure))
+            self._cards[name].tabulate(behind[name])
+        cards = [self._cards[name].widget for name in drawn]
+        if list(self._grid.children) != cards:
+            self._grid.children = cards
+        self._differences.value = _captioned(
+            "What differs",
+            [*sentences.experiments(comparison), *sentences.environments(comparison)],
+        ) + _captioned("Gradients", sentences.gradients(comparison))
+        self._further.value = "".join(
+            _folded(table) for name, table in behind.items() if name not in drawn
+        )
+        self._notes.value = listed(sentences.notes(comparison))
+
+
+def _captioned(title: str, said: Sequence[str]) -> str:
+    return f'<span class="explorer-caption">{title}</span>{listed(said)}' if said else ""
+
+
+def _folded(table: Table) -> str:
+    return (
+        f'<details class="explorer-table"><summary>Table: {escape(table.title)}</summary>'
+        f"{to_html(table)}</details>"
+    )
