@@ -19,7 +19,7 @@ from explorer.app.control import (
     hint,
 )
 from explorer.app.heads import HeadsControl, Try
-from explorer.app.state import Entry, State
+from explorer.app.state import SHOWN, Entry, State
 from explorer.engine.plan import PATHS, PEER
 from explorer.events import Device
 from explorer.experiment import DEFAULT_FUNCTION, DTYPES, lacking, table, uninstalled
@@ -65,7 +65,7 @@ class Controls:
         self.widget.add_class("explorer-controls")
         self._own: dict[str, Row] = {}
         self._own_of = ""
-        state.observe(guard(self._show), ["entries", "problems"])
+        state.observe(guard(self._show), SHOWN)
         self._show()
 
     def set_devices(self, devices: tuple[Device, ...]) -> None:
@@ -75,7 +75,7 @@ class Controls:
 
     def _show(self, change: Any = None) -> None:
         """Brings every control to what the state holds."""
-        entries, problems = self._state.entries, self._state.problems
+        entries = self._state.entries
         if entries["function"] in FUNCTIONS:
             self._show_function(entries["function"])
         names = [device.name for device in self._devices]
@@ -84,8 +84,8 @@ class Controls:
             options.append((entries["device"], entries["device"]))
         self._device.offer(options)
         rows = {"function": self._function, "size": self._size, **self._own, **self._rows}
-        for name, row in rows.items():
-            row.show(entries[name], problems.get(name, ""))
+        for row in rows.values():
+            row.show(self._state)
 
     def _show_function(self, name: str) -> None:
         """The function's formula and the rows of its parameters, made when it is another one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ipywidgets as widgets
@@ -18,7 +19,8 @@ from explorer.app.panel import Panel, asset
 from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
 from explorer.app.state import FLOW_QUERY, State
-from explorer.experiment import Experiment, from_query
+from explorer.experiment import Experiment
+from explorer.link import read
 from explorer.worker import Worker
 
 PANELS = {"Heads on f": "", "Gradient flow": "flow"}
@@ -68,7 +70,7 @@ class Page:
     def __init__(self, worker: Worker, query: str = "") -> None:
         self._worker = worker
         self._panels: dict[str, Panel] = {}
-        first = from_query(query).get("panel") == "flow"
+        first = read(query)[0].get("panel") == "flow"
         self.switch = widgets.ToggleButtons(
             options=list(PANELS.items()), value="flow" if first else "", style={"button_width": ""}
         )
@@ -77,6 +79,8 @@ class Page:
         self.widget = widgets.VBox()
         self.widget.add_class("explorer")
         self._open(self.switch.value, query)
+        if "panels" in self.panel.state.lesson.hidden:
+            self.switch.layout.display = "none"
         self.switch.observe(self._switched, "value")
 
     @property
@@ -106,8 +110,11 @@ class Page:
     def _switched(self, change: Any) -> None:
         name = change["new"]
         fresh = name not in self._panels
+        projector = self._panels[change["old"]].state.lesson.projector
         try:
             self._open(name, FLOW_QUERY if name == "flow" else "")
+            state = self.panel.state
+            state.lesson = replace(state.lesson, projector=projector)
             if fresh:
                 self.start()
             self._fault.value = ""
@@ -141,5 +148,11 @@ class Laboratory(Panel):
 
 
 def _query() -> str:
-    """The query string of the page's link, which Voila hands over so; "" elsewhere."""
+    """The query string of the page's link, which Voila hands over; "" elsewhere.
+
+    A kernel that Voila started ahead of its visitor waits here for one."""
+    if os.environ.get("VOILA_PREHEAT") == "True":
+        from voila.utils import get_query_string
+
+        return get_query_string() or ""
     return os.environ.get("QUERY_STRING", "")
