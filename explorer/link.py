@@ -25,8 +25,8 @@ ASKS = ("hide", "lock", "view")
 """The names of what a link asks of the page."""
 
 PARTS = {
-    "panels": "the switch between the panels",
-    "link": "Copy link, and what stands beside it",
+    "panels": "the switch of the panels",
+    "link": "Copy link and its row",
 }
 """What can be hidden beside the controls of fields, in words."""
 
