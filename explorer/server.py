@@ -52,8 +52,9 @@ def notebook_path() -> Path:
 def serve_app(ip: str, port: int | None, open_browser: bool, preheat: int = 0) -> int:
     """Serves the page at `ip` until Ctrl-C, SIGTERM or SIGHUP; returns the exit code.
 
-    So many kernels as `preheat` are started ahead, for the first visitors. Without a `port` it takes DEFAULT_PORT or the next free one. Where it cannot listen, it says why
-    on standard error and returns REFUSED.
+    So many kernels as `preheat` are started ahead, for the first visitors. Without a `port` it
+    takes DEFAULT_PORT or the next free one. Where it cannot listen, it says why on standard error
+    and returns REFUSED.
     """
     try:
         sockets = listen(ip, port)

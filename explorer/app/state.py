@@ -99,7 +99,7 @@ class Entries(HasTraits):
             del values["panel"]
         entries, asked = self._opened(values), {}
         fields = self.fields(entries)
-        for name in fields.keys() & values.keys():
+        for name in [name for name in fields if name in values]:
             entries[name], words = link.taken(fields[name], values[name])
             if words:
                 asked[name] = words
@@ -115,7 +115,10 @@ class Entries(HasTraits):
                 if entries[name] != before:
                     asked[name] = _exceeding(known, limit, value)
         self.lesson = lesson
-        self._begun = dict(entries) if lesson.hidden or lesson.limits else None
+        self._begun = None
+        if lesson.hidden or lesson.limits:
+            wrong_ones = [name for name in entries if name not in parsed]
+            self._begun = entries | self._defaults_of(wrong_ones, values)
         self.take(entries, asked)
         return told + wrong
 
@@ -123,6 +126,12 @@ class Entries(HasTraits):
     def query(self) -> str:
         """The query string of a link to this state; of a wrong one, to a fresh page."""
         return self.link(self.lesson)
+
+    def _defaults_of(self, names: Sequence[str], values: Mapping[str, str]) -> dict[str, Entry]:
+        """What fields have that a link with these values gives wrongly."""
+        opened = self._opened(values)
+        # The link's function is in there as it was given.
+        return {name: self._fresh()[name] if name == "function" else opened[name] for name in names}
 
     def link(self, lesson: Lesson) -> str:
         """The same with a lesson of its own."""
