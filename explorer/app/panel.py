@@ -156,7 +156,10 @@ class Panel:
     def _reset(self) -> None:
         self.runner.cancel()
         self.state.reset()
-        self._request()
+        self._fault.value = ""
+        experiment = self.state.experiment
+        if experiment is not None and self.expected(experiment) <= LONGEST:  # a link's may be long
+            self.runner.request(experiment)
 
     def _changed(self) -> None:
         """Follows the state: the link, what Run may do, and a run by itself where it is quick."""

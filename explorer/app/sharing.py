@@ -13,8 +13,6 @@ from explorer.app.state import Entries
 from explorer.functions import FUNCTIONS
 from explorer.link import PARTS, SERVERS, Lesson
 
-_OWN = "A link cannot bring a function of your own: it is in this notebook alone."
-
 
 class Copying:
     """A button that copies a link, and the word that it did. The page's script does both: a kernel
@@ -75,9 +73,7 @@ class Sharing:
     def _show(self) -> None:
         state = self._state
         self.projector.value = state.lesson.projector
-        function = FUNCTIONS.get(str(state.entries.get("function")))
-        wrong = "" if state.experiment is not None else "Put right what is marked first."
-        self.copying.refuse(_OWN if function is not None and function.own else wrong)
+        self.copying.refuse(_reason(state))
         if "link" in state.lesson.hidden:
             self.widget.add_class("explorer-absent")
         if self.form is not None and self.opener.value:
@@ -96,13 +92,12 @@ class Sharing:
 
 
 class ClassForm:
-    """Which controls a class does not see and which it cannot go beyond, and the link that says so.
+    """Which controls a class does not see, and which values it cannot go beyond; the link of it.
 
-    A link that opened the page with such wishes is where it begins."""
+    It begins with what the link that opened the page has of these."""
 
     def __init__(self, state: Entries, guard: Guard) -> None:
         self._state, self._guard = state, guard
-        self._showing = False
         self.hide: dict[str, widgets.Checkbox] = {}
         self.lock: dict[str, widgets.Checkbox] = {}
         self._fields = widgets.VBox()
@@ -148,42 +143,35 @@ class ClassForm:
     def show(self) -> None:
         """Brings the form to the state: its fields, and the link."""
         state, lesson = self._state, self._state.lesson
-        right = state.experiment is not None
-        self.copying.refuse("" if right else "Put right what is marked first.")
-        if not right:
+        self.copying.refuse(_reason(state))
+        if state.experiment is None:
             return
         fields = state.fields(state.entries)
-        self._showing = True
-        try:
-            for name, known in fields.items():
-                if name not in self._lines:
-                    self.hide[name] = self._box(
-                        "hide", f"hide {known.label}", name in lesson.hidden
-                    )
-                    self.lock[name] = self._box(
-                        "lock", f"lock {known.label}", name in lesson.limits
-                    )
-                    line = widgets.HBox(
-                        [widgets.HTML(), self.hide[name], self.lock[name]]
-                    )
-                    self._lines[name] = line
-                limit = link.allowed(known, link.amount(known, known.parse(state.entries[name])))
-                self.lock[name].tooltip = f"lock {known.label}: {limit}"
-                self._lines[name].children[0].value = (
-                    f'{escape(known.label)} <span class="explorer-hint">{escape(limit)}</span>'
-                )
-            self._fields.children = [self._lines[name] for name in fields]
-        finally:
-            self._showing = False
+        for name, known in fields.items():
+            if name not in self._lines:
+                self.hide[name] = self._box("hide", f"hide {known.label}", name in lesson.hidden)
+                self.lock[name] = self._box("lock", f"lock {known.label}", name in lesson.limits)
+                line = widgets.HBox([widgets.HTML(), self.hide[name], self.lock[name]])
+                self._lines[name] = line
+            limit = link.allowed(known, link.amount(known, known.parse(state.entries[name])))
+            words = f'{escape(known.label)} <span class="explorer-hint">{escape(limit)}</span>'
+            self._lines[name].children[0].value = words
+        self._fields.children = [self._lines[name] for name in fields]
         self._tell()
 
     def _tell(self) -> None:
-        if not self._showing and self._state.experiment is not None:
+        if self._state.experiment is not None:
             self.copying.tell(self._state.link(self.lesson))
 
     def _box(self, description: str, tooltip: str, value: bool) -> widgets.Checkbox:
-        box = widgets.Checkbox(
-            description=description, tooltip=tooltip, value=value, indent=False
-        )
+        box = widgets.Checkbox(description=description, tooltip=tooltip, value=value, indent=False)
         box.observe(self._guard(lambda change: self._tell()), "value")
         return box
+
+
+def _reason(state: Entries) -> str:
+    """Why there is no link to a state; empty where there is one."""
+    function = FUNCTIONS.get(str(state.entries.get("function")))
+    if function is not None and function.own:
+        return "A link cannot bring a function of your own: it is in this notebook alone."
+    return "" if state.experiment is not None else "Put right what is marked first."

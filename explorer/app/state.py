@@ -99,10 +99,11 @@ class Entries(HasTraits):
             del values["panel"]
         entries, asked = self._opened(values), {}
         fields = self.fields(entries)
-        for name in [name for name in fields if name in values]:
-            entries[name], words = link.taken(fields[name], values[name])
-            if words:
-                asked[name] = words
+        for name, known in fields.items():
+            if name in values:
+                entries[name], words = link.taken(known, values[name])
+                if words:
+                    asked[name] = words
         unknown = {name: text for name, text in values.items() if name not in fields}
         parsed, problems = self._check({**entries, **unknown})
         told += [problem for name, problem in problems.items() if name in unknown]
@@ -153,9 +154,7 @@ class Entries(HasTraits):
         known = self.fields(self.entries).get(name)
         return known is not None and name in self.lesson.limits and link.is_only(known)
 
-    def take(
-        self, entries: Mapping[str, Entry], asked: Mapping[str, str] | None = None
-    ) -> None:
+    def take(self, entries: Mapping[str, Entry], asked: Mapping[str, str] | None = None) -> None:
         """Takes all entries at once, with what a link asked for in the place of some."""
         if asked is None:
             asked = {
@@ -223,17 +222,19 @@ def _refusal(field: Field, limit: object, value: object) -> str:
     if isinstance(field, HeadsField):
         given = f"These are {link.amount(field, value)} heads"
     else:
-        text = field.text(value)
-        given = f"{field.label} is {shown(text) if text else 'empty'}"
+        given = _given(field, value)
     return f"{given}. The link allows {link.allowed(field, limit)}."
 
 
 def _exceeding(field: Field, limit: object, value: object) -> str:
     """That a link asks for more than it allows itself."""
-    return (
-        f"{field.label} is {shown(field.text(value)) if field.text(value) else 'empty'} in the "
-        f"link, which allows {link.allowed(field, limit)}; that was taken."
-    )
+    allowed = link.allowed(field, limit)
+    return f"{_given(field, value)} in the link, which allows {allowed}; that was taken."
+
+
+def _given(field: Field, value: object) -> str:
+    text = field.text(value)
+    return f"{field.label} is {shown(text) if text else 'empty'}"
 
 
 class State(Entries):

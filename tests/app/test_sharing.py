@@ -122,6 +122,17 @@ def test_a_lock_says_what_it_allows_and_refuses_more():
     assert said(lab, "heads") == "These are 3 heads. The link allows at most 2 heads."
 
 
+def test_a_reset_to_a_long_run_waits_for_run():
+    lab = opened("size=2000&repeats=1000&budget=86400&lock=size")
+    lab.state.set("size", "2")
+    lab.state.set("repeats", "1")
+    lab.reset.click()
+    assert lab.state.experiment.size == 2000 and lab.state.experiment.repeats == 1000
+    lab.runner.start()  # it would now take what was asked for
+    until(lambda: bool(lab.runner.devices))
+    assert lab.runner.status == "idle" and not lab.run.disabled
+
+
 def test_everything_can_be_hidden_and_the_page_still_runs():
     fields = ",".join(State().entries)
     page = Page(Worker(), f"size=4&repeats=2&hide={fields},panels,link&lock={fields}")
