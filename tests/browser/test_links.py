@@ -1,4 +1,4 @@
-"""A link for a class in a real browser, opened by kernels that were started ahead."""
+"""A link for a class in a real browser, made in a kernel that was started ahead."""
 
 import re
 import sys
@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import PATIENCE, free_port, serving
-from tests.browser.test_page import wait_for_run
 
 expect.set_options(timeout=PATIENCE)
 
@@ -32,13 +31,12 @@ def test_a_link_for_a_class_is_copied_and_opens_as_it_was_made(
 ) -> None:
     port = str(free_port())
     command = [sys.executable, "-m", "explorer", "app", "--no-browser", "--port", port]
-    with serving([*command, "--preheat", "2"], tmp_path_factory.mktemp("class")) as link:
+    with serving([*command, "--preheat", "1"], tmp_path_factory.mktemp("class")) as link:
         page.goto(f"{link}?size=20&repeats=1&paths=recompute,reuse")
-        wait_for_run(page)
+        expect(page).to_have_url(re.compile("size=20&x="))  # the address follows the state
         page.get_by_role("button", name="Copy link").click()
         expect(page.locator(".explorer-copied")).to_have_text("Copied.")
         assert clipboard(page) == page.url
-        assert "size=20" in page.url
 
         page.evaluate(WITHOUT_CLIPBOARD)
         page.get_by_role("button", name="For a class").click()
@@ -58,7 +56,6 @@ def test_a_link_for_a_class_is_copied_and_opens_as_it_was_made(
         visitor = context.new_page()
         visitor.set_viewport_size({"width": 1920, "height": 1080})
         visitor.goto(copied)
-        wait_for_run(visitor)
         size = visitor.get_by_label("Size n", exact=True)
         expect(size).to_have_value("20")
         expect(visitor.get_by_label("Seed")).to_be_hidden()
