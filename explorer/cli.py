@@ -73,11 +73,18 @@ def cli() -> None:
     help="Port to listen on.  [default: 8866, or the next free one]",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page in a browser.")
-def app(ip: str, port: int | None, no_browser: bool) -> None:
+@click.option(
+    "--preheat",
+    type=click.IntRange(0, 100),
+    metavar="N",
+    default=0,
+    help="Start so much of N pages ahead as needs no visitor: for a class that opens them at once.",
+)
+def app(ip: str, port: int | None, no_browser: bool, preheat: int) -> None:
     """Serve the page with Voila and print its link."""
     from explorer.server import serve_app
 
-    sys.exit(serve_app(ip, port, open_browser=not no_browser))
+    sys.exit(serve_app(ip, port, open_browser=not no_browser, preheat=preheat))
 
 
 @cli.command()

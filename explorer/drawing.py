@@ -62,6 +62,12 @@ LEFT_OUT = "left out here"
 LOG_FROM = 50.0
 """The largest over the smallest number from which their axis is logarithmic."""
 
+_PLOTLY = "application/vnd.plotly.v1+json"
+_PIXELS = {"height", "size", "thickness", "ticklen", "xshift", "yshift"}
+_PIXELS_OF: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("line", "error_x", "error_y"), ("width",)),
+    **dict.fromkeys(("margin", "pad"), ("l", "r", "t", "b")),
+}
 _CLEAR = "rgba(0,0,0,0)"
 _FONT = "system-ui, sans-serif"
 _LABEL = 18  # characters of a row's name, or a long typed head leaves no room for the picture
@@ -83,9 +89,30 @@ def mime_bundle(figure: go.Figure) -> dict[str, Any]:
     """What a notebook displays, as plain data: plotly's own type, and the title as text."""
     drawing = json.loads(figure.to_json())
     return {
-        "application/vnd.plotly.v1+json": {**drawing, "config": CONFIG},
+        _PLOTLY: {**drawing, "config": CONFIG},
         "text/plain": drawing["layout"]["title"]["text"],
     }
+
+
+def enlarged(bundle: dict[str, Any], factor: float) -> dict[str, Any]:
+    """A bundle of `mime_bundle` with everything that is measured in pixels so many times as large:
+    as a picture is that fits a width so many times as small."""
+    if factor == 1:
+        return bundle
+    drawing = bundle[_PLOTLY]
+    parts = {name: _scaled(drawing[name], factor, name) for name in ("data", "layout")}
+    return {**bundle, _PLOTLY: {**drawing, **parts}}
+
+
+def _scaled(part: Any, factor: float, name: str, within: str = "") -> Any:
+    """A part of a figure by that name, in the one of the name `within`."""
+    if isinstance(part, dict):
+        return {key: _scaled(each, factor, key, name) for key, each in part.items()}
+    if isinstance(part, list):
+        return [_scaled(each, factor, name, within) for each in part]
+    pixels = name in _PIXELS or name in _PIXELS_OF.get(within, ())
+    number = isinstance(part, int | float) and not isinstance(part, bool)
+    return part * factor if pixels and number else part
 
 
 def style(path: str) -> PathStyle:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode
 
 from explorer.engine.plan import PATHS, PEER
 from explorer.fields import Field, FieldError, shown, suggestion
@@ -301,20 +300,3 @@ _OWN = (
     *("function", "size", "dtype", "device", "compile", "heads", "paths", "repeats", "scaling"),
     *("cutoff", "sizes", "curvature", "seed", "budget"),
 )
-
-
-def to_query(values: Mapping[str, Any]) -> str:
-    """The query string of a link that opens a page with these values, `?` not included."""
-    fields = table(values["function"])
-    return urlencode({name: fields[name].text(value) for name, value in values.items()}, safe=",:")
-
-
-def from_query(query: str) -> dict[str, str]:
-    """The values of a link's query string, as text and unchecked: `check` tells what is wrong.
-
-    The web server's own parameters are left out; of a name given twice the last counts; of more
-    than 100 values, many more than there are fields, the first 100.
-    """
-    first = "&".join(query.removeprefix("?").split("&", 100)[:100])
-    pairs = parse_qsl(first, keep_blank_values=True)
-    return {name: value for name, value in pairs if name not in ("token", "template", "theme")}

@@ -116,6 +116,23 @@ class Field:
             return "on" if value else "off"
         return repr(value) if isinstance(value, float) else str(value)
 
+    def nearest(self, text: str) -> float | None:
+        """The allowed number nearest to one that is out of range; None for any other text, and
+        where the range has no end of its own."""
+        if self.kind not in ("integer", "number") or "_" in text or not text.isascii():
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            return None
+        if number > self.maximum:
+            end = self.maximum
+        elif number < self.minimum and not self.exclusive_minimum:
+            end = self.minimum
+        else:
+            return None
+        return int(end) if self.kind == "integer" else float(end)
+
     def split(self, text: str) -> list[str]:
         """The entries of a text of `choices`, unchecked."""
         return text.split(",")

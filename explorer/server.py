@@ -19,6 +19,7 @@ import time
 import webbrowser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from explorer import signals
 
@@ -48,19 +49,22 @@ def notebook_path() -> Path:
     raise FileNotFoundError("The notebook app.ipynb is missing. Install explorer again.")
 
 
-def serve_app(ip: str, port: int | None, open_browser: bool) -> int:
+def serve_app(ip: str, port: int | None, open_browser: bool, preheat: int = 0) -> int:
     """Serves the page at `ip` until Ctrl-C, SIGTERM or SIGHUP; returns the exit code.
 
-    Without a `port` it takes DEFAULT_PORT or the next free one. Where it cannot listen, it says why
-    on standard error and returns REFUSED.
+    So many kernels as `preheat` are started ahead, for the first visitors. Without a `port` it
+    takes DEFAULT_PORT or the next free one. Where it cannot listen, it says why on standard error
+    and returns REFUSED.
     """
     try:
         sockets = listen(ip, port)
     except AddressError as error:
         print(error, file=sys.stderr)
         return REFUSED
-    voila = _voila(sockets)
-    asyncio.run(_run(voila, links(ip, sockets[0].getsockname()[1]), open_browser))
+    addresses = links(ip, sockets[0].getsockname()[1])
+    # Where a kernel that was started ahead asks for its visitor's query.
+    os.environ["VOILA_APP_IP"] = urlsplit(addresses[0]).netloc.rpartition(":")[0]
+    asyncio.run(_run(_voila(sockets, preheat), addresses, open_browser))
     return STOPPED
 
 
@@ -154,6 +158,9 @@ async def _run(voila: Any, addresses: list[str], open_browser: bool) -> None:
     """Serves until a signal comes, then ends every kernel."""
     stopped = _stopped()
     voila.start()
+    # Those started ahead are not replaced: a successor would start while its visitor's page loads,
+    # and take the time that was saved.
+    voila.kernel_manager.fill_if_needed = lambda *_, **__: None
     print("explorer is ready. Open it in a browser:", *addresses, sep="\n    ")
     print("Ctrl-C stops it.", flush=True)
     if open_browser:
@@ -174,12 +181,21 @@ async def _end_abandoned(kernels: Any, patience: float, interval: float) -> None
     alone: dict[str, float] = {}  # since when, by the kernel's id
     while True:
         now = time.monotonic()
-        seen = [one["id"] for one in kernels.list_kernels() if not one["connections"]]
+        ahead = await _ahead(kernels)
+        alone_now = [one["id"] for one in kernels.list_kernels() if not one["connections"]]
+        seen = [kernel for kernel in alone_now if kernel not in ahead]
         alone = {kernel: alone.get(kernel, now) for kernel in seen}
         late = [kernel for kernel, since in alone.items() if now - since >= patience]
         # One that meanwhile ended by itself is no fault, and one that stays is tried again.
         await asyncio.gather(*map(kernels.shutdown_kernel, late), return_exceptions=True)
         await asyncio.sleep(interval)
+
+
+async def _ahead(kernels: Any) -> set[str]:
+    """The kernels that were started ahead and still wait for a visitor."""
+    starting = [task for pool in getattr(kernels, "_pools", {}).values() for task in pool]
+    found = await asyncio.gather(*starting, return_exceptions=True)
+    return {each["kernel_id"] for each in found if isinstance(each, dict)}
 
 
 def _stopped() -> asyncio.Event:
@@ -190,7 +206,7 @@ def _stopped() -> asyncio.Event:
     return event
 
 
-def _voila(sockets: list[socket.socket]) -> Any:
+def _voila(sockets: list[socket.socket], preheat: int) -> Any:
     """Voila with the notebook and our template, ready to start on `sockets`."""
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
     from tornado.httpserver import HTTPServer
@@ -233,7 +249,7 @@ def _voila(sockets: list[socket.socket]) -> Any:
     jupyter_path = [str(_APP / "jupyter"), os.environ.get("JUPYTER_PATH", "")]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, jupyter_path))
     server = Server(
-        config=Config(_settings(ThisPython)),
+        config=Config(_settings(ThisPython, preheat)),
         config_file_paths=[],  # the user's own settings are for other notebooks
         notebook_path=str(notebook_path()),
         port=sockets[0].getsockname()[1],
@@ -242,7 +258,7 @@ def _voila(sockets: list[socket.socket]) -> Any:
     return server
 
 
-def _settings(kernel_specs: type) -> dict[str, dict[str, Any]]:
+def _settings(kernel_specs: type, preheat: int) -> dict[str, dict[str, Any]]:
     """Voila's settings, by class."""
     return {
         "Voila": {
@@ -256,9 +272,8 @@ def _settings(kernel_specs: type) -> dict[str, dict[str, Any]]:
             "allow_template_override": "NO",
             "allow_theme_override": "NO",
             "show_tracebacks": False,
-            # A page was ready no sooner with a kernel started ahead: to learn its visitor's query
-            # that kernel imports Voila, and its successor starts while the page loads.
-            "preheat_kernel": False,
+            "preheat_kernel": preheat > 0,
+            "default_pool_size": preheat,
             "http_keep_alive_timeout": 3,  # s between signs of life while the page starts
             "file_allowlist": [],  # nothing that lies beside the notebook is served
             "kernel_spec_manager_class": kernel_specs,

@@ -17,20 +17,23 @@ from explorer.experiment import (
     Experiment,
     InvalidExperiment,
     check,
-    from_query,
     lacking,
     table,
-    to_query,
     uninstalled,
 )
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
+from explorer.link import read, texts, write
 
 
 def problems(**values: Any) -> dict[str, str]:
     with pytest.raises(InvalidExperiment) as caught:
         Experiment.from_values(values)
     return caught.value.problems
+
+
+def link(experiment: Experiment) -> str:
+    return write(texts(table(experiment.function), experiment.values))
 
 
 @st.composite
@@ -63,9 +66,9 @@ def test_survives_json(experiment: Experiment) -> None:
 @given(experiments())
 @settings(deadline=None)
 def test_survives_a_link(experiment: Experiment) -> None:
-    query = to_query(experiment.values)
+    query = link(experiment)
     assert query.isascii() and " " not in query
-    assert Experiment.from_values(from_query("?" + query)) == experiment
+    assert Experiment.from_values(read("?" + query)[0]) == experiment
 
 
 @given(experiments())
@@ -243,39 +246,8 @@ def test_problems_survive_the_way_from_another_process() -> None:
     assert str(again) == "Size n is 0. Seed is -1."
 
 
-@pytest.mark.parametrize(
-    "query, values",
-    [
-        ("", {}),
-        ("?", {}),
-        ("?size=50", {"size": "50"}),
-        ("size=50&size=60", {"size": "60"}),
-        ("size=&heads=", {"size": "", "heads": ""}),
-        ("size=5&token=abc&template=explorer&theme=dark", {"size": "5"}),
-        ("heads=square%2Csqrt", {"heads": "square,sqrt"}),
-        ("x=%00%FF&&=&%", {"x": "\x00\ufffd", "": "", "%": ""}),
-    ],
-)
-def test_values_of_a_link(query: str, values: dict[str, str]) -> None:
-    assert from_query(query) == values
-
-
-@given(st.text())
-def test_any_address_is_read_and_checked(query: str) -> None:
-    _, found = check(from_query(query))
-    assert all(sentence.isprintable() for sentence in found.values())
-
-
-def test_an_address_of_very_many_values_is_read_in_part() -> None:
-    query = "size=50&" + "&".join(f"a{number}=1" for number in range(10**5))
-    values = from_query(query)
-    assert len(values) == 100 and values["size"] == "50"
-    _, found = check(values)
-    assert len(found) == 99
-
-
 def test_link_names_every_field_in_plain_text() -> None:
-    query = to_query(Experiment(heads=("square", "exp"), device="cuda:1").values)
+    query = link(Experiment(heads=("square", "exp"), device="cuda:1"))
     assert "heads=square,exp" in query and "device=cuda:1" in query
     assert [pair.partition("=")[0] for pair in query.split("&")] == list(table())
 

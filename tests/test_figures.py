@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from explorer import sentences, units
-from explorer.drawing import CONFIG, PATH_STYLE, mime_bundle, style
+from explorer.drawing import CONFIG, PATH_STYLE, enlarged, mime_bundle, style
 from explorer.engine.plan import PATHS
 from explorer.figures import figures
 from explorer.result import Curvature, HeadNorms, JacobianResult, Result
@@ -532,3 +532,27 @@ def test_the_bundle_is_plain_data_with_the_configuration() -> None:
     assert drawing["config"] == CONFIG
     assert {name: drawing[name] for name in ("data", "layout")} == json.loads(figure.to_json())
     assert json.loads(json.dumps(bundle, allow_nan=False)) == bundle
+
+
+def test_an_enlarged_figure_is_the_same_with_larger_pixels() -> None:
+    kind = "application/vnd.plotly.v1+json"
+    for figure in (*figures(scaled()).values(), *figures(inspected()).values()):
+        bundle = mime_bundle(figure)
+        before, after = bundle[kind], enlarged(bundle, 2.0)[kind]
+        assert enlarged(bundle, 1.0) == bundle and enlarged(bundle, 2.0)[kind] != before
+        for name in ("height", ("margin", "t"), ("font", "size"), ("title", "font", "size")):
+            path = (name,) if isinstance(name, str) else name
+            one, two = before["layout"], after["layout"]
+            for step in path:
+                one, two = one[step], two[step]
+            assert two == 2 * one
+        for small, large in zip(before["data"], after["data"], strict=True):
+            for name in ("x", "y", "width", "base", "text", "customdata"):  # in units of the axes
+                assert small.get(name) == large.get(name)
+            if isinstance(small.get("line", {}).get("width"), int | float):
+                assert large["line"]["width"] == 2 * small["line"]["width"]
+            if isinstance(small.get("marker", {}).get("size"), int | float):
+                assert large["marker"]["size"] == 2 * small["marker"]["size"]
+        # Back again is the same: nothing else has changed.
+        again = enlarged(enlarged(bundle, 2.0), 0.5)
+        assert again == bundle

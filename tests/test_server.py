@@ -198,6 +198,41 @@ def test_a_browser_that_comes_back_begins_the_count_anew(monkeypatch: pytest.Mon
     assert kernels.ended[0] == 6
 
 
+def test_a_kernel_that_waits_for_its_visitor_is_not_ended() -> None:
+    async def started(kernel: str) -> dict[str, object]:
+        await asyncio.sleep(0.01)
+        return {"kernel_id": kernel}
+
+    async def failed() -> dict[str, object]:
+        raise RuntimeError("it does not start")
+
+    class Kernels:
+        """Three kernels without a browser, two of them started ahead."""
+
+        ended: ClassVar[list[str]] = []
+        _pools: ClassVar[dict[str, list[object]]] = {}
+
+        def list_kernels(self) -> list[dict[str, object]]:
+            return [{"id": name, "connections": 0} for name in ("ahead", "left", "next")]
+
+        async def shutdown_kernel(self, kernel: str) -> None:
+            self.ended.append(kernel)
+
+    async def scenario() -> None:
+        tasks = [asyncio.ensure_future(each) for each in (started("ahead"), started("next"))]
+        kernels._pools["app.ipynb"] = [*tasks, asyncio.ensure_future(failed())]
+        ending = asyncio.create_task(server._end_abandoned(kernels, patience=0.0, interval=0.01))
+        await until(lambda: bool(kernels.ended))
+        assert set(kernels.ended) == {"left"}
+        del kernels._pools["app.ipynb"][0]  # its visitor came, and went
+        await until(lambda: "ahead" in kernels.ended)
+        assert "next" not in kernels.ended
+        ending.cancel()
+
+    kernels = Kernels()
+    run_apart(scenario)
+
+
 @pytest.fixture
 def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[psutil.Popen, str]]:
     """A server started from another folder, and its link; a parameter is code that it runs."""

@@ -25,19 +25,33 @@ class Control:
 
 
 class Row:
-    """A control with the place for its problem."""
+    """A control with the place for what is said of it: its problem, what a link asked for in the
+    place of what it has, what the link allows. Where the link hides the control, only a problem
+    brings it to light."""
 
     def __init__(self, name: str, control: Control) -> None:
-        self._control = control
-        self._problem = widgets.HTML()
-        self.box = widgets.VBox([control.widget, self._problem])
+        self._name, self._control = name, control
+        self._said = widgets.HTML()
+        self.box = widgets.VBox([control.widget, self._said])
         self.box.add_class("explorer-row")
         self.box.add_class(f"explorer-row-{name}")
 
-    def show(self, entry: Entry, words: str) -> None:
-        self._control.show(entry)
-        self._problem.value = problem(words)
-        self._problem.layout.display = None if words else "none"
+    def show(self, state: Entries) -> None:
+        name = self._name
+        self._control.show(state.entries[name])
+        wrong, limit = state.problems.get(name, ""), state.limit(name)
+        hidden = name in state.lesson.hidden
+        if self._control.widget.has_trait("disabled"):  # as a control of one value has
+            self._control.widget.disabled = state.is_fixed(name) and not wrong
+        said = problem(wrong) or problem(state.asked.get(name, ""))
+        if limit and not wrong and not hidden:
+            said += hint(limit)
+        self._said.value = said
+        self._said.layout.display = None if said else "none"
+        if hidden and not wrong:
+            self.box.add_class("explorer-hidden")
+        else:
+            self.box.remove_class("explorer-hidden")
 
 
 class TextControl(Control):

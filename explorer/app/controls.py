@@ -20,7 +20,7 @@ from explorer.app.control import (
     hint,
 )
 from explorer.app.heads import HeadsControl, Try
-from explorer.app.state import Entry, State
+from explorer.app.state import SHOWN, Entry, State
 from explorer.engine.plan import PATHS, PEER
 from explorer.events import Device
 from explorer.experiment import DEFAULT_FUNCTION, DTYPES, lacking, table, uninstalled
@@ -67,7 +67,7 @@ class Controls:
         self._own: dict[str, Row] = {}
         self._own_of = ""
         self._left_out: frozenset[str] = frozenset()
-        state.observe(guard(self._show), ["entries", "problems"])
+        state.observe(guard(self._show), SHOWN)
         self._show()
 
     def set_devices(self, devices: tuple[Device, ...]) -> None:
@@ -83,7 +83,7 @@ class Controls:
 
     def _show(self, change: Any = None) -> None:
         """Brings every control to what the state holds."""
-        entries, problems = self._state.entries, self._state.problems
+        entries = self._state.entries
         if entries["function"] in FUNCTIONS:
             self._show_function(entries["function"])
         names = [device.name for device in self._devices]
@@ -93,7 +93,7 @@ class Controls:
         self._device.offer(options)
         rows = {"function": self._function, "size": self._size, **self._own, **self._rows}
         for name, row in rows.items():
-            row.show(entries[name], problems.get(name, ""))
+            row.show(self._state)
             hidden = name in self._left_out or (name == "size" and self._has_one_size)
             row.box.layout.display = "none" if hidden else None
 

@@ -18,7 +18,7 @@ from explorer.app.control import (
 from explorer.app.panel import AUTO, Panel
 from explorer.app.pictures import Card, grid_of, listed, paragraph, status
 from explorer.app.runner import Runner
-from explorer.app.state import FlowState
+from explorer.app.state import SHOWN, FlowState
 from explorer.drawing import mime_bundle
 from explorer.events import Device
 from explorer.flow import sentences
@@ -99,7 +99,7 @@ class FlowControls:
         formula = widgets.HTML(f'<p class="explorer-formula">{_FORMULA}</p>')
         self.widget = widgets.VBox([formula, *(row.box for row in self.rows.values())])
         self.widget.add_class("explorer-controls")
-        state.observe(guard(lambda change: self._show()), ["entries", "problems"])
+        state.observe(guard(lambda change: self._show()), SHOWN)
         self._show()
 
     def set_devices(self, devices: tuple[Device, ...]) -> None:
@@ -126,8 +126,8 @@ class FlowControls:
             [(f"{each.name} ({each.title})" if each.title else each.name, each.name)
              for each in self._devices]
         )  # fmt: skip
-        for name, row in self.rows.items():
-            row.show(entries[name], problems.get(name, ""))
+        for row in self.rows.values():
+            row.show(self._state)
         # It counts for one start alone; a wrong one has to be seen.
         counts = entries["start"] == "gain" or "gain" in problems
         self.rows["gain"].box.layout.display = None if counts else "none"
@@ -160,6 +160,11 @@ class FlowPictures:
     def announce(self, sentence: str) -> None:
         """Says in the place of the summary why there is no picture yet."""
         self._summary.value = status(sentence)
+
+    def enlarge(self, factor: float) -> None:
+        """Draws every picture so many times larger, those to come too."""
+        for card in self._cards.values():
+            card.enlarge(factor)
 
     def mark(self, experiment: FlowExperiment | None) -> None:
         """Marks the pictures if they are of another experiment than this one."""

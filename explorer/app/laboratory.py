@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ipywidgets as widgets
@@ -18,10 +19,13 @@ from explorer.app.part import Part
 from explorer.app.pictures import Pictures
 from explorer.app.runner import Runner
 from explorer.app.state import State
-from explorer.experiment import Experiment, from_query
+from explorer.experiment import Experiment
+from explorer.link import read
 from explorer.pace import Pace
 from explorer.result import Result
 from explorer.worker import Worker
+
+_ASKED = 10  # times that a kernel started ahead asks for its visitor's query
 
 PANELS = {"Heads on f": "", "Sweep": "sweep", "Gradient flow": "flow", "Compare": "compare"}
 """The panels by what the switch says, with the name that a link opens each by."""
@@ -71,7 +75,7 @@ class Page(Part):
         super().__init__()
         self._worker = worker
         self._panels: dict[str, Part] = {}
-        first = from_query(query).get("panel", "")
+        first = read(query)[0].get("panel", "")
         self.switch = widgets.ToggleButtons(
             options=list(PANELS.items()),
             value=first if first in PANELS.values() else "",
@@ -83,6 +87,9 @@ class Page(Part):
         self.widget.add_class("explorer")
         self.widget.add_class("explorer-page")
         self._open(self.switch.value, query)
+        panel = self.panel
+        if isinstance(panel, Panel) and "panels" in panel.state.lesson.hidden:
+            self.switch.layout.display = "none"
         self.switch.observe(self._switched, "value")
 
     @property
@@ -139,9 +146,16 @@ class Page(Part):
     def _switched(self, change: Any) -> None:
         self._guarded(self._show)(change["new"])
 
+    def _keep_view(self) -> None:
+        """Has the panel on show as large as the one before it was."""
+        panel = self.panel
+        if isinstance(panel, Panel):
+            panel.state.lesson = replace(panel.state.lesson, projector=self._projector)
+
     def _show(self, name: str) -> None:
         fresh = name not in self._panels
         self._open(name, f"panel={name}" if name else "")
+        self._keep_view()
         if fresh:
             self.start()
         self._fault.value = ""
@@ -184,5 +198,13 @@ def _renew(widget: widgets.Widget) -> None:
 
 
 def _query() -> str:
-    """The query string of the page's link, which Voila hands over so; "" elsewhere."""
+    """The query string of the page's link, which Voila hands over; "" elsewhere.
+
+    A kernel that Voila started ahead of its visitor waits here for one."""
+    if os.environ.get("VOILA_PREHEAT") == "True":
+        from voila.utils import get_query_string
+
+        # None: a busy machine did not answer in time.
+        answers = (get_query_string() for _ in range(_ASKED))
+        return next((query for query in answers if query is not None), "")
     return os.environ.get("QUERY_STRING", "")

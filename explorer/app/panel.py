@@ -11,12 +11,14 @@ import ipywidgets as widgets
 from explorer.app.control import hint
 from explorer.app.part import Part
 from explorer.app.runner import Runner
+from explorer.app.sharing import Sharing
 from explorer.app.state import PAGE_DEFAULTS, Entries
 from explorer.events import Device
 from explorer.units import seconds
 
 AUTO = 0.5  # seconds up to which a change runs by itself
-TOLD = 3  # names in a link that are no fields, told one by one
+TOLD = 3  # oddities of a link that are told one by one
+PROJECTED = 1.75  # times the size of a picture that is readable from the last row
 LONGEST = PAGE_DEFAULTS["budget"]  # seconds up to which the first experiment does
 
 
@@ -34,6 +36,7 @@ class Picturing(Protocol):
     widget: widgets.Widget
 
     def announce(self, sentence: str) -> None: ...
+    def enlarge(self, factor: float) -> None: ...
     def mark(self, experiment: Any) -> None: ...
     def prepare(self) -> None: ...
     def show(self, result: Any) -> None: ...
@@ -64,7 +67,7 @@ class Panel(Part):
         self.progress = widgets.FloatProgress(min=0.0, max=1.0)
         self._message = widgets.HTML()
         self._hint = widgets.HTML()
-        self._link = widgets.HTML()
+        self.sharing = Sharing(state, self._guarded)
         self.widget = self._layout()
         self._connect()
 
@@ -74,7 +77,7 @@ class Panel(Part):
         self.runner.start()
         self._tell_link()
         experiment = self.state.experiment
-        if experiment is None or self._link_problems:
+        if experiment is None or self._link_problems or self.state.asked:
             self.pictures.announce("The link was not run: see what is marked, then press Run.")
         elif self.expected(experiment) > LONGEST:
             self.pictures.announce("The link was not run, since it takes long: press Run.")
@@ -95,13 +98,18 @@ class Panel(Part):
     def _layout(self) -> widgets.Widget:
         buttons = widgets.HBox([self.run, self.cancel, self.reset])
         buttons.add_class("explorer-buttons")
-        going = widgets.VBox([buttons, self._hint, self.progress, self._message, self._fault])
+        going = widgets.VBox(
+            [
+                *(buttons, self.sharing.widget, self._hint),
+                *(self.progress, self._message, self._fault),
+            ]
+        )
         going.add_class("explorer-run")
         left = widgets.VBox([going, self.controls.widget])
         left.add_class("explorer-left")
         body = widgets.Box([left, self.pictures.widget])
         body.add_class("explorer-body")
-        whole = widgets.VBox([style(), body, self._link])
+        whole = widgets.VBox([style(), body])
         whole.add_class("explorer")
         return whole
 
@@ -111,12 +119,14 @@ class Panel(Part):
         self.cancel.on_click(guarded(lambda button: self.runner.cancel()))
         self.reset.on_click(guarded(lambda button: self._reset()))
         self.state.observe(guarded(lambda change: self._changed()), ["experiment", "problems"])
+        self.state.observe(guarded(lambda change: self._arrange()), "lesson")
         self.runner.observe(guarded(self._show_result), "result")
         self.runner.observe(guarded(lambda change: self._show_status()), "status")
         self.runner.observe(guarded(lambda change: self._show_message(change["new"])), "message")
         self.runner.observe(guarded(self._show_fraction), "fraction")
         self.runner.observe(guarded(self._show_devices), "devices")
         self.runner.observe(guarded(self._show_problems), "problems")
+        self._arrange()
         self._changed()
 
     # What a person does.
@@ -129,7 +139,10 @@ class Panel(Part):
     def _reset(self) -> None:
         self.runner.cancel()
         self.state.reset()
-        self._request()
+        self._fault.value = ""
+        experiment = self.state.experiment
+        if experiment is not None and self.expected(experiment) <= LONGEST:  # a link's may be long
+            self.runner.request(experiment)
 
     def _changed(self) -> None:
         """Follows the state: the link, what Run may do, and a run by itself where it is quick."""
@@ -146,13 +159,22 @@ class Panel(Part):
             if expected < AUTO:
                 self.runner.request(experiment)
 
+    def _arrange(self) -> None:
+        """Follows what the link, or the Projector button, asks of the page."""
+        lesson = self.state.lesson
+        if lesson.projector:
+            self.widget.add_class("explorer-projector")
+        else:
+            self.widget.remove_class("explorer-projector")
+        self.pictures.enlarge(PROJECTED if lesson.projector else 1.0)
+        if not self._loading:
+            self._tell_link()
+
     def _tell_link(self) -> None:
-        """The state for the address bar, which the page's script keeps in step; a wrong one is
-        not told, so that a reload has what was entered last and was right."""
-        if self.state.experiment is None:
-            return
-        query = escape(self.state.query, quote=True)
-        self._link.value = f'<span class="explorer-state" data-query="{query}" hidden></span>'
+        """The state for the address bar and for Copy link; a wrong one is not told, so that a
+        reload has what was entered last and was right."""
+        if self.state.experiment is not None:
+            self.sharing.tell()
 
     # What the runner tells.
 

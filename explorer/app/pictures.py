@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from explorer import sentences
 from explorer.app.control import Guard
-from explorer.drawing import mime_bundle, waiting
+from explorer.drawing import enlarged, mime_bundle, waiting
 from explorer.experiment import Experiment
 from explorer.figures import figures
 from explorer.result import Result
@@ -32,6 +32,7 @@ class Pictures:
         self._verdicts = widgets.HTML()
         self._notes = widgets.HTML()
         self._cards = {name: Card(name) for name in NAMES}
+        self._factor = 1.0
         self._result: Result | None = None
         self._of: Experiment | None = None
         grid = grid_of(self._cards.values())
@@ -66,6 +67,12 @@ class Pictures:
         """Says in the place of the summary why there is no picture yet."""
         self._summary.value = status(sentence)
 
+    def enlarge(self, factor: float) -> None:
+        """Draws every picture so many times larger, those to come too."""
+        self._factor = factor
+        for card in self._cards.values():
+            card.enlarge(factor)
+
     def mark(self, experiment: Experiment | None) -> None:
         """Marks the pictures if they are of another experiment than this one."""
         if self._of in (None, experiment):
@@ -92,6 +99,7 @@ class Pictures:
         for name, table in tables(result).items():
             if name not in self._cards:
                 self._cards[name] = Card(name)
+                self._cards[name].enlarge(self._factor)
             self._cards[name].tabulate(table)
         self._jacobian_words.value = '<span class="explorer-caption">Jacobians</span>' + listed(
             sentences.jacobian(result)
@@ -139,14 +147,26 @@ class Card:
         self._plot = widgets.Output(layout={"min_height": "320px"})
         self._table = widgets.HTML()
         self._shown: dict[str, Any] | None = None
+        self._factor = 1.0
         self.widget = widgets.VBox([self._plot, self._table])
         self.widget.add_class("explorer-card")
         self.widget.add_class(f"explorer-card-{name}")
 
     def draw(self, bundle: dict[str, Any]) -> None:
-        if bundle == self._shown:
+        if bundle != self._shown:
+            self._shown = bundle
+            self._redraw()
+
+    def enlarge(self, factor: float) -> None:
+        """Draws the picture, and those to come, so many times larger."""
+        if factor != self._factor:
+            self._factor = factor
+            self._redraw()
+
+    def _redraw(self) -> None:
+        if self._shown is None:
             return
-        self._shown = bundle
+        bundle = enlarged(self._shown, self._factor)
         height = bundle["application/vnd.plotly.v1+json"]["layout"]["height"]
         self._plot.layout.min_height = f"{height}px"
         self._plot.outputs = ({"output_type": "display_data", "data": bundle, "metadata": {}},)

@@ -6,25 +6,25 @@ Nothing else on the page holds state; the controls are views of this.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
 
-from traitlets import Any, Dict, HasTraits
+from traitlets import Any, Dict, HasTraits, Instance
 
+from explorer import link
 from explorer.experiment import (
     DEFAULT_FUNCTION,
     Experiment,
     InvalidExperiment,
     check,
-    from_query,
     missing,
     table,
-    to_query,
     uninstalled,
 )
-from explorer.fields import Field, FieldError
+from explorer.fields import Field, FieldError, shown
 from explorer.flow import experiment as flow
 from explorer.flow.experiment import FlowExperiment
 from explorer.functions import FUNCTIONS
+from explorer.heads import HeadsField
+from explorer.link import Lesson
 from explorer.study.axis import NOT_SWEPT, AxisField, axis
 from explorer.study.sweep import TOTAL, Sweep
 
@@ -55,6 +55,9 @@ SWEEP_DEFAULTS: dict[str, Entry] = {
 FLOW_QUERY = "panel=flow"
 """The link that opens the panel of the gradient flow."""
 
+SHOWN = ["entries", "problems", "asked", "lesson"]
+"""What controls are views of."""
+
 Entry = str | tuple[str, ...]
 """A field as it was entered: text, or the names that are chosen."""
 
@@ -73,20 +76,28 @@ class Entries(HasTraits):
     """What a panel's controls are views of.
 
     `entries` holds what was entered, right or wrong, by field; `problems` a sentence for each
-    field at fault; `experiment` what the entries make, None while any is wrong."""
+    field at fault; `experiment` what the entries make, None while any is wrong. `asked` has a
+    sentence for each field of which the link asked for more than was taken, until it changes;
+    `lesson` is what the link asks of the page: an entry beyond its limits is a problem too."""
 
     entries = Dict()
     problems = Dict()
+    asked = Dict()
     experiment = Any(allow_none=True)
+    lesson = Instance(Lesson, ())
+
+    panel = ""
+    """The name by which a link opens the panel; "" for the one that a plain link opens."""
 
     def __init__(self) -> None:
         super().__init__()
         self._devices: tuple[str, ...] = ()
+        self._begun: dict[str, Entry] | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Everything as a fresh page has it."""
-        self.take(self._fresh())
+        """Everything as a fresh page has it, or as the link of a class that opened it."""
+        self.take(self._fresh() if self._begun is None else self._begun)
 
     def set(self, name: str, entry: Entry) -> None:
         """Takes one entry, right or wrong."""
@@ -99,39 +110,120 @@ class Entries(HasTraits):
         self.take(self.entries)
 
     def load(self, query: str) -> list[str]:
-        """Takes the values of a link as if they had been entered, wrong ones as they are.
+        """Takes the values of a link as if they had been entered: a number out of range as the
+        nearest allowed, anything else that is wrong as it is.
 
-        Returns a sentence for each name in the link that is no field; these are left out.
+        Returns a sentence for each oddity that belongs to no field, such as a name that none has;
+        these are left out.
         """
-        raise NotImplementedError
+        values, told = link.read(query)
+        asks = {name: values.pop(name) for name in link.ASKS if name in values}
+        if self.panel and values.get("panel") == self.panel:
+            del values["panel"]
+        entries, asked = self._opened(values), {}
+        fields = self.fields(entries)
+        for name, known in fields.items():
+            if name in values:
+                entries[name], words = link.taken(known, values[name])
+                if words:
+                    asked[name] = words
+        unknown = {name: text for name, text in values.items() if name not in fields}
+        parsed, problems = self._check({**entries, **unknown})
+        told += [problem for name, problem in problems.items() if name in unknown]
+        lesson, wrong = link.read_lesson(asks, fields, parsed)
+        for name, limit in lesson.limits.items():
+            known, value = fields[name], parsed.get(name)
+            # Another function has other fields: its name is left as it is, and refused.
+            if name in parsed and name != "function" and link.exceeds(known, limit, value):
+                before, entries[name] = entries[name], _brought(known, limit, value, entries[name])
+                if entries[name] != before:
+                    asked[name] = _exceeding(known, limit, value)
+        self.lesson = lesson
+        self._begun = None
+        if lesson.hidden or lesson.limits:
+            wrong_ones = [name for name in entries if name not in parsed]
+            self._begun = entries | self._defaults_of(wrong_ones, values)
+        self.take(entries, asked)
+        return told + wrong
 
     @property
     def query(self) -> str:
-        """The query string of a link to this state; empty where it is a fresh page's or wrong."""
-        raise NotImplementedError
+        """The query string of a link to this state; of a wrong one, to a fresh page."""
+        return self.link(self.lesson)
 
-    def take(self, entries: Mapping[str, Entry]) -> None:
-        """Takes all entries at once."""
-        _, problems = self._check(entries)
+    def _defaults_of(self, names: Sequence[str], values: Mapping[str, str]) -> dict[str, Entry]:
+        """What fields have that a link with these values gives wrongly."""
+        opened = self._opened(values)
+        # The link's function is in there as it was given.
+        return {name: self._fresh()[name] if name == "function" else opened[name] for name in names}
+
+    def link(self, lesson: Lesson) -> str:
+        """The same with a lesson of its own."""
+        texts = {"panel": self.panel} if self.panel else {}
+        fields = self.fields(self.entries)
+        if self.experiment is not None and self.entries != self._fresh():
+            texts |= self._texts()
+        return link.write(texts | link.lesson_texts(lesson, fields))
+
+    def _texts(self) -> dict[str, str]:
+        """The fields as a link has them."""
+        assert self.experiment is not None
+        return link.texts(self.fields(self.entries), self.experiment.values)
+
+    def limit(self, name: str) -> str:
+        """What the link allows of a field, as a sentence; empty where it is not locked."""
+        known = self.fields(self.entries).get(name)
+        if known is None or name not in self.lesson.limits:
+            return ""
+        return f"The link allows {link.allowed(known, self.lesson.limits[name])}."
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether the link allows one value of a field alone."""
+        known = self.fields(self.entries).get(name)
+        return known is not None and name in self.lesson.limits and link.is_only(known)
+
+    def take(self, entries: Mapping[str, Entry], asked: Mapping[str, str] | None = None) -> None:
+        """Takes all entries at once, with what a link asked for in the place of some."""
+        if asked is None:
+            asked = {
+                name: words
+                for name, words in self.asked.items()
+                if entries.get(name) == self.entries.get(name)
+            }
+        parsed, problems = self._check(entries)
         if self._devices and "device" not in problems:
             device = self._device(entries)
             problem = missing(device, self._devices) if device else ""
             if problem:
                 problems["device"] = problem
+        fields = self.fields(entries)
+        for name, limit in self.lesson.limits.items():
+            right = name in fields and name in parsed and name not in problems
+            if right and link.exceeds(fields[name], limit, parsed[name]):
+                problems[name] = _refusal(fields[name], limit, parsed[name])
         experiment = None
         if not problems:
             try:
                 experiment = self._made(entries)
             except InvalidExperiment as error:
                 problems = error.problems
-        with self.hold_trait_notifications():  # who observes one finds all three in step
+        with self.hold_trait_notifications():  # who observes one finds all in step
             self.entries = dict(entries)
             self.problems = problems
+            self.asked = dict(asked)
             self.experiment = experiment
 
     def _device(self, entries: Mapping[str, Entry]) -> str:
         """The device that has to be there, empty for none."""
         return str(entries["device"])
+
+    def fields(self, entries: Mapping[str, Entry]) -> Mapping[str, Field]:
+        """The fields that these entries are of, by name."""
+        raise NotImplementedError
+
+    def _opened(self, values: Mapping[str, str]) -> dict[str, Entry]:
+        """The entries that a link with these values begins with."""
+        return self._fresh()
 
     def _fresh(self) -> dict[str, Entry]:
         raise NotImplementedError
@@ -144,10 +236,38 @@ class Entries(HasTraits):
 
 
 def entered(field: Field, text: str) -> Entry:
-    """The text of a link as an entry of that field."""
+    """The text of a value as an entry of its field."""
     if field.kind != "choices":
         return text
     return tuple(field.split(text)) if text else ()
+
+
+def _brought(field: Field, limit: object, value: object, entry: Entry) -> Entry:
+    """The entry that a limit allows, or the one that there is where none is known."""
+    allowed = link.brought(field, limit, value)
+    if isinstance(allowed, tuple):
+        return allowed
+    return entry if allowed is None else field.text(allowed)
+
+
+def _refusal(field: Field, limit: object, value: object) -> str:
+    """Why the link does not allow a value."""
+    if isinstance(field, HeadsField):
+        given = f"These are {link.amount(field, value)} heads"
+    else:
+        given = _given(field, value)
+    return f"{given}. The link allows {link.allowed(field, limit)}."
+
+
+def _exceeding(field: Field, limit: object, value: object) -> str:
+    """That a link asks for more than it allows itself."""
+    allowed = link.allowed(field, limit)
+    return f"{_given(field, value)} in the link, which allows {allowed}; that was taken."
+
+
+def _given(field: Field, value: object) -> str:
+    text = field.text(value)
+    return f"{field.label} is {shown(text) if text else 'empty'}"
 
 
 class State(Entries):
@@ -164,8 +284,21 @@ class State(Entries):
             return
         entries = {**self.entries, name: entry}
         if name == "function" and entry in FUNCTIONS:
-            entries = self._with_function(str(entry))
+            entries = self._within(self._with_function(str(entry)))
         self.take(entries)
+
+    def _within(self, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """The entries as near as the limits allow: what another function begins with may exceed
+        them, which nobody entered."""
+        fields = self.fields(entries)
+        parsed, _ = self._check(entries)
+        for name, limit in self.lesson.limits.items():
+            known, value = fields.get(name), parsed.get(name)
+            if known is None or name == "function" or name not in parsed:
+                continue
+            if link.exceeds(known, limit, value):
+                entries[name] = _brought(known, limit, value, entries[name])
+        return entries
 
     def _with_function(self, function: str) -> dict[str, Entry]:
         """The entries with another function: what it does not allow, and what was as it came
@@ -184,24 +317,16 @@ class State(Entries):
         entries["function"] = function
         return entries
 
-    def load(self, query: str) -> list[str]:
-        given = from_query(query)
-        function = given.get("function", self._first)
-        known = function if function in FUNCTIONS else self._first
-        entries = self._defaults(known)
-        entries["function"] = function
-        _, problems = check(given)
-        for name, field in table(known).items():
-            if name in given:
-                entries[name] = entered(field, given[name])
-        self.take(entries)
-        return [problem for name, problem in problems.items() if name not in entries]
+    def fields(self, entries: Mapping[str, Entry]) -> Mapping[str, Field]:
+        function = entries["function"]
+        return table(str(function) if function in FUNCTIONS else self._first)
 
-    @property
-    def query(self) -> str:
-        if self.experiment is None or self.entries == self._fresh():
-            return ""
-        return to_query(self.experiment.values)
+    def _opened(self, values: Mapping[str, str]) -> dict[str, Entry]:
+        function = values.get("function", self._first)
+        return {
+            **self._defaults(function if function in FUNCTIONS else self._first),
+            "function": function,
+        }
 
     def _fresh(self) -> dict[str, Entry]:
         return self._defaults(self._first)
@@ -223,24 +348,24 @@ class State(Entries):
 class SweepState(State):
     """What the panel of the sweeps holds: the fields of the experiments, and those of the sweep."""
 
-    def load(self, query: str) -> list[str]:
-        given = from_query(query)
-        own = {name: given.pop(name) for name in SWEEP_FIELDS if name in given}
-        given.pop("panel", None)
-        told = super().load(urlencode(given))
-        self.take({**self.entries, **own})
-        return told
+    panel = "sweep"
 
-    @property
-    def query(self) -> str:
-        if self.experiment is None or self.entries == self._fresh():
-            return SWEEP_QUERY
-        texts = {
+    def fields(self, entries: Mapping[str, Entry]) -> Mapping[str, Field]:
+        return {**super().fields({**entries, "function": self._function(entries)}), **SWEEP_FIELDS}
+
+    def _opened(self, values: Mapping[str, str]) -> dict[str, Entry]:
+        fresh = super()._opened(values)
+        axes = {name: values[name] for name in AXES if name in values}
+        # Where functions are swept, the first of them has its parameters in the link.
+        function = self._function({**fresh, **axes})
+        return {**self._defaults(function), **fresh} if function in FUNCTIONS else fresh
+
+    def _texts(self) -> dict[str, str]:
+        return {
             name: entry if isinstance(entry, str) else ",".join(entry)
             for name, entry in self.entries.items()
             if name not in self.left_out
         }
-        return f"{SWEEP_QUERY}&{urlencode(texts, safe=',:')}"
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -280,10 +405,11 @@ class SweepState(State):
                 problems[name] = lacking
             seen.add(read.name)
         try:
-            TOTAL.parse(entries["total"])
+            parsed["total"] = TOTAL.parse(entries["total"])
         except FieldError as error:
             problems["total"] = str(error)
-        return parsed, problems
+        right = {name: entries[name] for name in AXES if name not in problems}
+        return {**parsed, **right}, problems
 
     def _function(self, entries: Mapping[str, Entry]) -> str:
         """The function whose fields the experiments have: of those that are swept, the first."""
@@ -318,28 +444,14 @@ def _left_out(entries: Mapping[str, Entry]) -> frozenset[str]:
 class FlowState(Entries):
     """What the panel of the gradient flow holds."""
 
-    def load(self, query: str) -> list[str]:
-        given = {name: text for name, text in from_query(query).items() if name != "panel"}
-        _, problems = flow.check(given)
-        entries = self._fresh()
-        for name, field in flow.FIELDS.items():
-            if name in given:
-                entries[name] = entered(field, given[name])
-        self.take(entries)
-        return [problem for name, problem in problems.items() if name not in entries]
+    panel = "flow"
+
+    def fields(self, entries: Mapping[str, Entry]) -> Mapping[str, Field]:
+        return flow.FIELDS
 
     def enter(self, experiment: FlowExperiment) -> None:
         """Takes what makes this experiment."""
         self.take(_entries(experiment.values))
-
-    @property
-    def query(self) -> str:
-        """The same, with the panel that it opens; that alone for a fresh or a wrong state."""
-        if self.experiment is None or self.entries == self._fresh():
-            return FLOW_QUERY
-        values = self.experiment.values
-        texts = {name: field.text(values[name]) for name, field in flow.FIELDS.items()}
-        return f"{FLOW_QUERY}&{urlencode(texts, safe=',:')}"
 
     def _fresh(self) -> dict[str, Entry]:
         return _entries({name: field.default for name, field in flow.FIELDS.items()})

@@ -12,7 +12,7 @@ from explorer.app.controls import Controls
 from explorer.app.panel import Panel
 from explorer.app.pictures import Card, grid_of, listed, status
 from explorer.app.runner import Runner
-from explorer.app.state import SWEEP_FIELDS, SweepState
+from explorer.app.state import SHOWN, SWEEP_FIELDS, SweepState
 from explorer.drawing import mime_bundle
 from explorer.events import Device
 from explorer.study import sentences
@@ -61,7 +61,7 @@ class SweepControls:
             [about, *(row.box for row in self.rows.values()), self._controls.widget]
         )
         self.widget.add_class("explorer-controls")
-        state.observe(guard(lambda change: self._show()), ["entries", "problems"])
+        state.observe(guard(lambda change: self._show()), SHOWN)
         self._show()
 
     def set_devices(self, devices: tuple[Device, ...]) -> None:
@@ -71,8 +71,8 @@ class SweepControls:
         return TextControl(self._state, guard, field)
 
     def _show(self) -> None:
-        for name, row in self.rows.items():
-            row.show(self._state.entries[name], self._state.problems.get(name, ""))
+        for row in self.rows.values():
+            row.show(self._state)
         self._controls.leave_out(self._state.left_out)
 
 

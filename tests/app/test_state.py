@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.app.state import State
+from explorer.app.state import FlowState, State
 from explorer.experiment import Experiment
 from explorer.functions import FUNCTIONS
+from explorer.link import write
 
 
 def test_a_fresh_page_is_the_default_experiment_within_a_minute():
@@ -98,10 +99,10 @@ def test_an_emptied_optional_field_survives_the_link():
 @pytest.mark.parametrize(
     ("query", "field"),
     [
-        ("size=0", "size"),
-        ("size=1e9", "size"),
+        ("size=2.5", "size"),
         ("x=nan", "x"),
-        ("seed=" + "9" * 5000, "seed"),
+        ("cutoff=-1", "cutoff"),
+        ("seed=" + "b" * 5000, "seed"),
         ("function=os.system", "function"),
         ("heads=square,<script>alert(1)</script>", "heads"),
         ("dtype=complex64", "dtype"),
@@ -169,3 +170,158 @@ def test_no_scaling_survives_the_link_and_so_do_both():
         assert reopened.load(state.query) == []
         assert reopened.entries["scaling"] == chosen
         assert reopened.experiment == state.experiment
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "taken"),
+    [
+        ("size=0", "size", "2"),
+        ("size=1e9", "size", "2000"),
+        ("seed=" + "9" * 5000, "seed", "2147483647"),
+        ("x=-inf", "x", "-10.0"),
+        ("cutoff=1e300", "cutoff", "3600.0"),
+    ],
+)
+def test_a_number_out_of_range_in_a_link_is_brought_into_it_and_told(query, field, taken):
+    state = State()
+    assert state.load(query) == []
+    assert state.entries[field] == taken
+    assert list(state.asked) == [field] and state.problems == {}
+    assert f"{taken} was taken. Allowed: " in state.asked[field]
+    assert state.experiment is not None
+
+
+def test_what_a_link_asked_for_is_told_until_it_changes():
+    state = State()
+    state.load("size=9999&repeats=0")
+    state.set("seed", "3")
+    assert set(state.asked) == {"size", "repeats"}
+    state.set("size", "10")
+    assert set(state.asked) == {"repeats"}
+    state.reset()
+    assert state.asked == {}
+
+
+def test_a_lock_refuses_more_and_stays_when_everything_is_reset():
+    state = State()
+    assert state.load("size=100&seed=7&heads=square,exp&lock=size,seed,heads") == []
+    state.set("size", "101")
+    state.set("seed", "6")
+    state.set("heads", ("powers(3)",))
+    assert state.problems == {
+        "size": "Size n is 101. The link allows at most 100.",
+        "seed": "Seed is 6. The link allows only 7.",
+        "heads": "These are 3 heads. The link allows at most 2 heads.",
+    }
+    assert state.experiment is None
+    state.reset()
+    assert state.problems == {}
+    assert (state.experiment.size, state.experiment.seed) == (100, 7)
+    state.set("size", "101")
+    assert set(state.problems) == {"size"}
+
+
+def test_the_limits_stay_in_the_link_when_less_is_set():
+    state, reopened = State(), State()
+    state.load("size=100&paths=reuse,jvp&budget=9&lock=size,paths,budget&hide=seed")
+    for name, entry in {"size": "10", "paths": ("jvp",), "budget": "1"}.items():
+        state.set(name, entry)
+    assert reopened.load(state.query) == []
+    assert reopened.experiment == state.experiment and reopened.lesson == state.lesson
+    reopened.set("size", "100")
+    assert reopened.problems == {}
+    reopened.set("budget", "")
+    (problem,) = reopened.problems.values()
+    assert problem == "Time budget is empty. The link allows at most 9.0 seconds."
+
+
+def test_a_link_that_asks_for_more_than_it_allows_gets_what_it_allows():
+    state = State()
+    state.load("size=500&paths=reuse,auto&heads=powers(9)&lock=size:300,paths:reuse+jvp,heads:4")
+    assert (state.entries["size"], state.entries["paths"]) == ("300", ("reuse",))
+    assert state.asked == {
+        "size": "Size n is 500 in the link, which allows at most 300; that was taken.",
+        "paths": "Path is 'reuse,auto' in the link, which allows only reuse, jvp; that was taken.",
+    }
+    assert state.problems == {"heads": "These are 9 heads. The link allows at most 4 heads."}
+
+
+def test_reset_puts_right_what_is_wrong_in_the_link_of_a_class():
+    state = State()
+    state.load("function=nix&size=abc&seed=5&hide=seed")
+    assert set(state.problems) == {"function", "size"}
+    state.reset()
+    assert state.experiment == Experiment(budget=60.0, seed=5)
+    assert state.lesson.hidden == ("seed",)
+
+
+def test_a_locked_function_stays():
+    state = State()
+    state.load("function=ode&lock=function")
+    state.set("function", "integral")
+    assert state.problems == {"function": "Function is integral. The link allows only ode."}
+
+
+def test_another_function_begins_within_the_limits():
+    state = State()
+    state.load("size=50&lock=size")
+    state.set("function", "tanh_network")
+    assert state.entries["size"] == "50" and state.problems == {}
+    state.set("size", "60")
+    assert set(state.problems) == {"size"}
+
+
+def test_the_lock_of_a_parameter_waits_for_its_function():
+    state = State()
+    state.load("x=0.5&lock=x")
+    state.set("function", "tanh_network")
+    assert state.problems == {} and state.limit("x") == ""
+    state.set("function", "matrix_exp_trace")
+    assert state.limit("x") == "The link allows at most 0.5." and state.entries["x"] == "0.5"
+
+
+def test_a_link_without_locks_is_reset_to_a_fresh_page_and_keeps_its_size():
+    state = State()
+    state.load("size=5&view=projector")
+    state.reset()
+    assert state.experiment == Experiment(budget=60.0)
+    assert state.query == "view=projector"
+
+
+@pytest.mark.parametrize("make", [State, FlowState])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "size=" + "9" * 10**6,
+        "heads=" + ",".join(f"y**{power}" for power in range(1000)),
+        "heads=" + "," * 10**6,
+        "losses=" + "(" * 10**5,
+        "&".join(f"a{number}=1" for number in range(10**4)),
+        "&" * 10**6,
+        "hide=" + ",".join(["seed"] * 10**5),
+        "lock=" + ":" * 10**6,
+        "lock=size:" + "9" * 10**5,
+        "%" * 1000 + "&%FF%00=%ZZ&size=%0A5",
+        "size=5&size=6&size=<script>alert(1)</script>",
+        "view=\x00&hide=\u202e&lock=\n",
+    ],
+)
+def test_no_link_breaks_the_page(make, query):
+    state = make()
+    told = state.load(query)
+    sentences = [*told, *state.asked.values(), *state.problems.values()]
+    assert sentences
+    assert all(len(each) < 600 and each.isprintable() for each in sentences)
+    assert all(len(entry) <= 100 for entry in state.entries.values() if isinstance(entry, tuple))
+    state.reset()
+    assert state.experiment is not None
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
+def test_any_wish_is_read_and_its_link_opens(hide, lock, size):
+    state, again = State(), State()
+    state.load(write({"hide": hide, "lock": lock, "size": size}))
+    state.reset()
+    if state.experiment is not None:
+        assert again.load(state.query) == []
+        assert (again.experiment, again.lesson) == (state.experiment, state.lesson)

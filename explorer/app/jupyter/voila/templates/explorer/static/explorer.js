@@ -6,7 +6,6 @@
   const GRACE = 3000; // ms a lost connection may take to come back before the visitor is told
   const SILENCE = 12000; // ms; while cells run, Voila gives a sign of life at least every 10 s
   const ADDRESS_DELAY = 350; // ms; Safari allows 100 changes of the address in 30 s
-  const SERVERS = new Set(["token", "template", "theme"]); // names that a link's reader skips
   const LARGEST_STATUS = 4096; // bytes; a kernel's status message has some 600
 
   // The style sheets follow the browser by themselves; JupyterLab's extensions read these.
@@ -102,7 +101,7 @@
   }
 
   // Copies the query of the page's state, <span class="explorer-state" data-query="a=1&b=2">, to
-  // the address. Of what stood there only the server's own parameters stay.
+  // the address. Of what stood there only the server's own parameters stay, named in data-servers.
   function mirrorState() {
     const nameOf = (parameter) => decodeURIComponent(parameter.split("=")[0].replace(/\+/g, " "));
     const split = (query) => query.split("&").filter(Boolean);
@@ -110,10 +109,11 @@
     let waiting = false;
 
     function update() {
-      const query = document.querySelector(".explorer-state")?.dataset.query;
+      const { query, servers } = document.querySelector(".explorer-state")?.dataset ?? {};
       if (query === undefined || query === shown) return;
       shown = query;
-      const kept = split(location.search.slice(1)).filter((one) => SERVERS.has(nameOf(one)));
+      const own = new Set(servers.split(" "));
+      const kept = split(location.search.slice(1)).filter((one) => own.has(nameOf(one)));
       const search = [...split(query), ...kept].join("&");
       const address = location.pathname + (search && `?${search}`) + location.hash;
       history.replaceState(history.state, "", address);
