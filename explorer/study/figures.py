@@ -22,7 +22,7 @@ from explorer.study.axis import Axis, Value, evenly, text
 from explorer.study.point import PathPoint, Point
 from explorer.study.study import Study
 
-_MARKED = 300  # points of a curve up to which each has a mark and its spread
+_MARKED = 600  # points of a picture up to which each has a mark and its spread
 _CURVES = 200  # curves of a picture, whose lines a browser moves at once
 _NAMED = 12  # curves up to which each has its name in the legend
 _DECADES = 8.0  # the largest over the smallest value from which the first axis is logarithmic
@@ -80,10 +80,10 @@ def _speed_up(study: Study) -> go.Figure:
         axis="naive time over the fastest",
         legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
     )
+    marked = _is_marked(curves)
     for at, points, colour, dash, symbol in curves:
         found = [(p, each) for p in points if (each := sentences.gain(p)) is not None]
         name = ", ".join(f"{name}={text(value)}" for name, value in at.items()) or "speed-up"
-        marked = len(found) <= _MARKED
         figure.add_trace(
             go.Scatter(
                 name=safe(name),
@@ -123,6 +123,7 @@ def _norm(study: Study) -> go.Figure:
         study, "Spectral norm of dy/dx", _gaps(point.norm for point in study.points), some,
         axis="‖dy/dx‖₂", legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
     )  # fmt: skip
+    marked = _is_marked(curves)
     for at, points, colour, dash, symbol in curves:
         found = [p for p in points if _drawn(p.norm)]
         name = ", ".join(f"{name}={text(value)}" for name, value in at.items()) or "‖dy/dx‖₂"
@@ -131,7 +132,7 @@ def _norm(study: Study) -> go.Figure:
                 name=safe(name),
                 x=[_place(study.axes[0], point) for point in found],
                 y=[point.norm for point in found],
-                mode="lines+markers" if len(found) <= _MARKED else "lines",
+                mode="lines+markers" if marked else "lines",
                 line={"color": colour, "dash": dash, "width": 2},
                 marker={"color": colour, "size": 7, "symbol": symbol},
                 hovertext=[f"{_at(p)}<br>{units.number(p.norm or 0.0)}" for p in found],
@@ -147,6 +148,10 @@ def _norm(study: Study) -> go.Figure:
 
 Curve = tuple[dict[str, Value], list[Point], str, str, str]
 """The values of the further axes, the points along the first, colour, dash and symbol."""
+
+
+def _is_marked(curves: Sequence[Curve]) -> bool:
+    return sum(len(points) for _, points, *_ in curves) <= _MARKED
 
 
 def _curves_of(study: Study) -> list[Curve]:
@@ -242,6 +247,7 @@ def _by_path(
     left_out = _gaps(value(path) for point in points for path in point.paths.values())
     figure = _frame(study, title, where, left_out, axis=axis, legend=len(paths))
     along = sorted(points, key=lambda point: _index(study.axes[0], point))
+    marked = len(along) * len(paths) <= _MARKED
     for number, name in enumerate(paths):
         found = [
             (point, path)
@@ -249,7 +255,6 @@ def _by_path(
             if (path := point.paths.get(name)) is not None and _drawn(value(path))
         ]
         look = style(name)
-        marked = len(found) <= _MARKED
         trace = go.Scatter(
             name=safe(name),
             x=[_place(study.axes[0], point) for point, _ in found],
