@@ -220,7 +220,7 @@ def test_what_is_left_is_told_from_the_estimates_and_then_from_the_points() -> N
     told = [e.remaining for e in Running(small).events(0.2) if isinstance(e, Progress)]
     assert told
     assert all(left is not None and left >= 0 for left in told)
-    limited = Running(Sweep(QUICK, ["size=300:310:lin11"], total=3.0))
+    limited = Running(Sweep(QUICK, ["size=100:150:lin51"], total=3.0))
     for event in limited.events(0.2):
         if isinstance(event, Progress):
             assert event.remaining is not None and event.remaining <= 3.0
