@@ -31,9 +31,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from explorer.events import Done
 from explorer.experiment import Experiment
 from explorer.export import to_html
-from explorer.study.journal import Journal, read_study
+from explorer.study.journal import read_study
 from explorer.study.point import Point
-from explorer.study.running import Running
 from explorer.study.sweep import Sweep
 from explorer.worker import Worker
 from tests.browser import chromium
@@ -54,18 +53,32 @@ DRAWN = """() => {
 }"""
 
 
+# In a process of its own: each process of the worker imports its parent's main module again, which
+# for the command is nothing, and here would be Playwright and the tests.
+OVERHEAD = """
+import sys
+import time
+from explorer.experiment import Experiment
+from explorer.study.journal import Journal
+from explorer.study.running import Running
+from explorer.study.sweep import Sweep
+from explorer.worker import Worker
+wanted = Sweep({"repeats": 1, "paths": ("reuse",)}, ["size=2:101:lin100"])
+worker = Worker()
+*_, first = worker.submit(Experiment(size=2)).events()  # the first start of all imports torch
+with Journal(sys.argv[1], wanted) as journal:
+    start = time.perf_counter()
+    *_, ending = Running(wanted, worker, journal=journal).events()
+    wall = time.perf_counter() - start
+points = ending.result.points
+print((wall - sum(point.seconds for point in points)) / len(points))
+"""
+
+
 def overhead(folder: Path) -> float:
     """Seconds of a point beside its run."""
-    wanted = Sweep({"repeats": 1, "paths": ("reuse",)}, ["size=2:101:lin100"])
-    worker = Worker()
-    list(worker.submit(Experiment(size=2)).events())  # the first start of all imports torch
-    with Journal(folder / "overhead.jsonl", wanted) as journal:
-        start = time.perf_counter()
-        *_, ending = Running(wanted, worker, journal=journal).events()
-        wall = time.perf_counter() - start
-    assert isinstance(ending, Done)
-    points = ending.result.points
-    return (wall - sum(point.seconds for point in points)) / len(points)
+    command = [sys.executable, "-c", OVERHEAD, str(folder / "overhead.jsonl")]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def large(file: Path) -> None:

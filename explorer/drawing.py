@@ -195,6 +195,21 @@ def frame(title: str, *subtitle: str, height: int, above: int = 0, legend: int) 
     return figure
 
 
+def spread(
+    below: Sequence[float], above: Sequence[float], *, thickness: float = 1, width: int = 3
+) -> dict[str, Any]:
+    """Whiskers of points, from so far below each to so far above it."""
+    return {
+        "type": "data", "symmetric": False, "array": list(above), "arrayminus": list(below),
+        "color": GREY, "thickness": thickness, "width": width,
+    }  # fmt: skip
+
+
+def on_log_axis(value: float | None) -> TypeGuard[float]:
+    """Whether a logarithmic axis has a place for it."""
+    return value is not None and math.isfinite(value) and value > 0
+
+
 def beside(x: float, y: float, text: str) -> dict[str, Any]:
     """An annotation on the right of the point (x, y)."""
     return {

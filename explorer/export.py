@@ -133,6 +133,9 @@ def _of_flow(flow: Flow) -> str:
     )
 
 
+_EMBEDDED = 2000  # points up to which the page of a sweep has them as JSON; its file has them all
+
+
 def _of_study(study: Study) -> str:
     drawn = study_figures.figures(study) if study.points else {}
     behind = study_tables.table(study)
@@ -140,8 +143,10 @@ def _of_study(study: Study) -> str:
     rows = tuple((axis.label, ", ".join(map(text, axis.values))) for axis in study.axes)
     names = " and ".join(axis.name for axis in study.axes)
     what = study_sentences.setting(study)
+    # A file of thousands of points would take the browser longer than the pictures of them.
+    embedded = study if len(study.points) <= _EMBEDDED else study.model_copy(update={"points": ()})
     return _page(
-        study,
+        embedded,
         title=f"Sweep of {what} over {names}" if what else f"Sweep over {names}",
         formula="Experiments along " + ", ".join(axis.label for axis in study.axes),
         summary=study_sentences.summary(study),

@@ -46,7 +46,10 @@ from explorer.turn import turn
 # What a fresh process would otherwise import first. torch imports the last two at the first
 # cotangent, vmap or jvp, in each process anew, for 0.5 to 3 s of its first result. Here they delay
 # the start by 0.5 to 1 s, once, and the very first result comes sooner all the same.
-_PRELOAD = ["torch", "explorer.execute", "torch._dynamo", "torch._decomp.decompositions_for_jvp"]
+_PRELOAD = [
+    *("torch", "explorer.execute", "explorer.worker"),
+    *("torch._dynamo", "torch._decomp.decompositions_for_jvp"),
+]
 
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ import tempfile
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # A queue of their own: what else measures on this machine changes no test. Where tests run in
 # several processes, each has its own, or they would wait for each other's measurements.
@@ -17,6 +18,10 @@ atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
 # A thread of torch's that waits for another lets a third have the core: while it spins, and
 # two tests or a browser want the same two cores, small operations take tens of times longer.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# No test is of time: what else the machine has to do fails none.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(optionalhook=True)

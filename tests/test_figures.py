@@ -25,13 +25,17 @@ from tests.results import (
 
 
 def drawn(seen: Result, name: str) -> dict[str, Any]:
+    return as_json(figures(seen)[name])
+
+
+def as_json(figure: Any) -> dict[str, Any]:
     """A figure as the strict JSON that the browser gets."""
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
 
-    figure: dict[str, Any] = json.loads(figures(seen)[name].to_json(), parse_constant=refuse)
-    return figure
+    read: dict[str, Any] = json.loads(figure.to_json(), parse_constant=refuse)
+    return read
 
 
 def traces(figure: dict[str, Any], kind: str) -> list[dict[str, Any]]:
@@ -454,8 +458,8 @@ def test_the_figures_in_their_order_that_leave_the_theme_open(make: Any) -> None
     of_a_scaling = ["scaling-heads-passes", "scaling-heads-time"] if seen.scaling else []
     of_f = FURTHER if seen.jacobian.by_size else []
     assert list(figures(seen)) == ["time", "passes", "accuracy", "norms", *of_f, *of_a_scaling]
-    for name in figures(seen):
-        layout = drawn(seen, name)["layout"]
+    for figure in figures(seen).values():
+        layout = as_json(figure)["layout"]
         assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
         assert layout["autosize"] is True
         assert "width" not in layout
@@ -491,9 +495,9 @@ def test_every_path_has_a_look_of_its_own() -> None:
 
 def test_a_path_looks_the_same_in_every_figure() -> None:
     seen = real()
+    time, passes, accuracy = (drawn(seen, name) for name in ("time", "passes", "accuracy"))
     for row, path in enumerate(seen.paths):
         look = PATH_STYLE[path]
-        time, passes, accuracy = (drawn(seen, name) for name in ("time", "passes", "accuracy"))
         assert traces(time, "bar")[row]["marker"]["color"] == [look.colour]
         assert {bar["marker"]["color"][row] for bar in passes["data"]} == {look.colour}
         marks = [t["marker"] for t in accuracy["data"] if t["name"] == path]

@@ -5,6 +5,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def source(module: str) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+@cache
 def imports(module: str) -> set[str]:
     """The modules that a module imports, wherever in it; those of explorer without `explorer.`."""
     found: set[str] = set()

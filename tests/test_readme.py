@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 import explorer
 
 README = Path(__file__).parent.parent / "README.md"
-CALLED, JACOBIANS, LAB, MODULE = re.findall(
+SWEPT, CALLED, JACOBIANS, LAB, MODULE = re.findall(
     r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL
 )
 
@@ -26,6 +26,13 @@ def test_the_example_runs_and_gives_what_it_says(capsys):
     again = explorer.gradients(names["slow"], names["heads"], names["x"], path="recompute")
     for gradient, naive in zip(names["dz"], again.gradients, strict=True):
         torch.testing.assert_close(gradient, naive, rtol=1e-10, atol=1e-14)
+
+
+def test_the_sweep_has_a_result_at_every_point(capsys):
+    names: dict = {}
+    exec(compile(SWEPT, str(README), "exec"), names)
+    assert capsys.readouterr().out == "{'size': 4, 'heads': 1} 1\n"
+    assert len(names["study"].points) == 4 and names["result"].experiment.size == 4
 
 
 def test_the_jacobians_are_what_they_say():

@@ -369,8 +369,10 @@ from explorer.flow.experiment import FlowExperiment
 from explorer.flow.result import Flow
 from explorer.worker import Worker
 
-# As in a terminal: what a script starts in the background inherits that Ctrl-C is ignored.
+# As in a terminal: what a script starts in the background inherits that Ctrl-C is ignored, and
+# what nohup starts that SIGHUP is.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 run = Worker().submit(Experiment(size=1000)) if {experiment} else work.run_of({work})
 for event in run.events():
     print(event, flush=True)

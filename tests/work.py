@@ -144,7 +144,7 @@ def soon(condition: Callable[[], object], seconds: float = 10) -> bool:
     while time.monotonic() < end:
         if condition():
             return True
-        time.sleep(0.01)
+        time.sleep(0.03)  # a look at all processes takes milliseconds, of a busy core
     return bool(condition())
 
 

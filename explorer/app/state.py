@@ -435,7 +435,7 @@ class SweepState(State):
 
 def _left_out(entries: Mapping[str, Entry]) -> frozenset[str]:
     swept = {str(entries[name]).partition("=")[0].strip() for name in AXES}
-    names = {*swept - {""}, *NOT_SWEPT, "cutoff"}
+    names = {*swept - {""}, *NOT_SWEPT}
     if "function" in swept and entries["function"] in FUNCTIONS:
         names |= {each.name for each in FUNCTIONS[str(entries["function"])].parameters}
     return frozenset(names)

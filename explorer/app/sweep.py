@@ -85,13 +85,14 @@ class StudyPictures:
         self._of: Sweep | None = None
         self._heading, self._summary, self._table, self._notes = (widgets.HTML() for _ in range(4))
         self._cards = {name: Card(name) for name in NAMES}
+        self._grid = grid_of(self._cards.values())
         self.choices = widgets.HBox()
         self.choices.add_class("explorer-choices")
         self._offered: dict[str, tuple[Value, ...]] = {}
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self.choices),
-                *(grid_of(self._cards.values()), self._table, self._notes),
+                *(self._grid, self._table, self._notes),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -150,7 +151,11 @@ class StudyPictures:
         self.choices.children = boxes
 
     def _redraw(self) -> None:
-        if self.study is None or not self.study.points:
+        if self.study is None:
+            return
+        # Pictures of the sweep before this one would pass for its own.
+        self._grid.layout.display = None if self.study.points else "none"
+        if not self.study.points:
             return
         names = [axis.name for axis in self.study.axes[1:]]
         choice = {name: box.value for name, box in zip(names, self.choices.children, strict=True)}

@@ -17,7 +17,17 @@ from explorer import units
 from explorer.comparing import sentences
 from explorer.comparing.comparison import Comparison, Ratio
 from explorer.comparing.tables import scalings
-from explorer.drawing import CURVES, GREY, frame, row_frame, safe, shortened, style
+from explorer.drawing import (
+    CURVES,
+    GREY,
+    frame,
+    on_log_axis,
+    row_frame,
+    safe,
+    shortened,
+    spread,
+    style,
+)
 from explorer.experiment import Along
 from explorer.figures.paths import whiskers
 from explorer.result import Seconds
@@ -87,7 +97,7 @@ def _ratio_mark(row: int, path: str, name: str, ratio: Ratio) -> go.Scatter:
     trace = _mark(row, path, ratio.value, words, filled=ratio.significant)
     trace.opacity = 1.0 if ratio.significant else 0.6
     if ratio.low is not None and ratio.high is not None:
-        trace.error_x = _error(ratio.value - ratio.low, ratio.high - ratio.value)
+        trace.error_x = _whiskers(ratio.value - ratio.low, ratio.high - ratio.value)
     return trace
 
 
@@ -111,7 +121,7 @@ def _time(comparison: Comparison) -> go.Figure:
             below, above = whiskers(seconds)
             hover = f"{safe(path)}, {safe(name)}<br>median {units.seconds(seconds.median)}"
             trace = _mark(row, path, seconds.median, hover, filled=name == comparison.first)
-            trace.error_x = _error(below, above)
+            trace.error_x = _whiskers(below, above)
             wrong = path in comparison.wrong.get(name, ())
             trace.opacity = 0.5 if wrong else 1.0
             marks.append(trace)
@@ -271,26 +281,18 @@ def _mark(row: int, path: str, value: float, words: str, *, filled: bool) -> go.
     )
 
 
-def _error(below: float, above: float) -> dict[str, Any]:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [above],
-        "arrayminus": [below],
-        "color": GREY,
-        "thickness": 1.5,
-        "width": 5,
-    }
+def _whiskers(below: float, above: float) -> dict[str, Any]:
+    return spread([below], [above], thickness=1.5, width=5)
 
 
 def _drawn(value: float) -> float | None:
-    """The value where a logarithmic axis has a place for it."""
-    return value if math.isfinite(value) and value > 0 else None
+    """The value where it has a place."""
+    return value if on_log_axis(value) else None
 
 
 def _beside(x: float, row: int, words: str) -> dict[str, Any]:
     """Words on the right of a point of a logarithmic axis."""
-    place = math.log10(x) if _drawn(x) is not None else 0.0
+    place = math.log10(x) if on_log_axis(x) else 0.0
     return {
         "x": place, "y": row, "text": words, "xanchor": "left", "xshift": 8, "showarrow": False,
         "font": {"size": 12},
@@ -306,7 +308,7 @@ def _logarithmic(
     words: Callable[[float], str] = "{:.4g}".format,
 ) -> None:
     """A logarithmic first axis, with room beyond the last value, and ticks as there is room."""
-    places = [math.log10(value) for value in values if _drawn(value) is not None] or [0.0]
+    places = [math.log10(value) for value in values if on_log_axis(value)] or [0.0]
     low, high = min(places), max(places)
     span = max(high - low, math.log10(1.1))
     figure.update_xaxes(type="log", range=[low - 0.08 * span, high + room * span])

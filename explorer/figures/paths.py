@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from explorer import sentences, units
-from explorer.drawing import GREY, ROW, PathStyle, beside, row_frame, safe, several, style
+from explorer.drawing import ROW, PathStyle, beside, row_frame, safe, several, spread, style
 from explorer.result import PathResult, Result, Seconds
 
 
@@ -52,13 +52,7 @@ def _time_bar(row: int, name: str, path: PathResult, wrong: bool) -> go.Bar:
         width=0.62,
         marker=_fill([look], hatched=[path.seconds is None], faint=wrong),
         error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [above],
-            "arrayminus": [below],
-            "color": GREY,
-            "thickness": 1.5,
-            "width": 6,
+            **spread([below], [above], thickness=1.5, width=6),
             "visible": above + below > 0,
         },
         hovertext=[f"{safe(name)}<br>{words} {units.seconds(length)}"],

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from explorer import sentences, units
-from explorer.drawing import CURVES, GREY, frame, safe, several, style
+from explorer.drawing import (
+    CURVES,
+    GREY,
+    frame,
+    on_log_axis,
+    safe,
+    several,
+    spread,
+    style,
+)
 from explorer.figures.paths import whiskers
 from explorer.result import Result, Scaling, ScalingPath
 
@@ -69,7 +78,7 @@ def _measured_times(
         for point in path.measured
         if reference is None or base.get(point.count)
     ]
-    spread = [tuple(part / unit for part in whiskers(point.seconds)) for point, unit in points]
+    halves = [tuple(part / unit for part in whiskers(point.seconds)) for point, unit in points]
     words = [
         units.seconds(point.seconds.median)
         + (f", by {safe(point.taken)}" if point.taken else "")
@@ -83,15 +92,7 @@ def _measured_times(
         [point.seconds.median / unit for point, unit in points],
         words,
     )
-    trace.error_y = {
-        "type": "data",
-        "symmetric": False,
-        "array": [above for _, above in spread],
-        "arrayminus": [below for below, _ in spread],
-        "color": GREY,
-        "thickness": 1,
-        "width": 3,
-    }
+    trace.error_y = spread([below for below, _ in halves], [above for _, above in halves])
     return trace
 
 
@@ -124,7 +125,7 @@ def _curve(name: str, counts: Sequence[int], values: Sequence[float]) -> go.Scat
         legendgroup=name,
         mode="lines",
         x=list(counts),
-        y=[value if math.isfinite(value) and value > 0 else None for value in values],
+        y=[value if on_log_axis(value) else None for value in values],
         line={"color": look.colour, "dash": look.dash, "width": 2},
         hoverinfo="skip",
         showlegend=False,

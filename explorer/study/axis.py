@@ -18,8 +18,11 @@ from explorer.heads import MOST
 MOST_POINTS = 10_000
 """Points of a sweep, and so values of an axis."""
 
-NOT_SWEPT = {"scaling": "it measures many numbers of heads in each run: sweep heads instead"}
-"""The fields that are no axis, with the reason."""
+NOT_SWEPT = {
+    "scaling": "it measures many numbers of heads in each run: sweep heads instead",
+    "cutoff": "it ends a scaling, and a sweep has none: give a budget",
+}
+"""The fields that no sweep has, with the reason."""
 
 HEADS = Field("heads", "integer", "Number of heads K", minimum=1, maximum=MOST)
 """The axis of the heads: the first K of the set of powers."""

@@ -16,13 +16,13 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from explorer import units
-from explorer.drawing import CURVES, GREY, frame, safe, style
+from explorer.drawing import CURVES, GREY, frame, on_log_axis, safe, spread, style
 from explorer.study import sentences
 from explorer.study.axis import Axis, Value, evenly, text
 from explorer.study.point import PathPoint, Point
 from explorer.study.study import Study
 
-_MARKED = 300  # points of a curve up to which each has a mark and its spread
+_MARKED = 600  # points of a picture up to which each has a mark and its spread
 _CURVES = 200  # curves of a picture, whose lines a browser moves at once
 _NAMED = 12  # curves up to which each has its name in the legend
 _DECADES = 8.0  # the largest over the smallest value from which the first axis is logarithmic
@@ -54,7 +54,7 @@ def figures(study: Study, choice: Mapping[str, Value] | None = None) -> dict[str
         "speed-up": _speed_up(study),
         "time": _by_path(
             study, points, at, "Time by path", "time of one execution",
-            lambda path: path.seconds, _time_words, units.seconds, spread=True,
+            lambda path: path.seconds, _time_words, units.seconds, whiskers=True,
         ),
         "passes": _by_path(
             study, points, at, "Passes through f by path", "forward, backward, forward mode",
@@ -80,10 +80,10 @@ def _speed_up(study: Study) -> go.Figure:
         axis="naive time over the fastest",
         legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
     )
+    marked = _is_marked(curves)
     for at, points, colour, dash, symbol in curves:
         found = [(p, each) for p in points if (each := sentences.gain(p)) is not None]
         name = ", ".join(f"{name}={text(value)}" for name, value in at.items()) or "speed-up"
-        marked = len(found) <= _MARKED
         figure.add_trace(
             go.Scatter(
                 name=safe(name),
@@ -123,15 +123,16 @@ def _norm(study: Study) -> go.Figure:
         study, "Spectral norm of dy/dx", _gaps(point.norm for point in study.points), some,
         axis="‖dy/dx‖₂", legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
     )  # fmt: skip
+    marked = _is_marked(curves)
     for at, points, colour, dash, symbol in curves:
-        found = [p for p in points if _drawn(p.norm)]
+        found = [p for p in points if on_log_axis(p.norm)]
         name = ", ".join(f"{name}={text(value)}" for name, value in at.items()) or "‖dy/dx‖₂"
         figure.add_trace(
             go.Scatter(
                 name=safe(name),
                 x=[_place(study.axes[0], point) for point in found],
                 y=[point.norm for point in found],
-                mode="lines+markers" if len(found) <= _MARKED else "lines",
+                mode="lines+markers" if marked else "lines",
                 line={"color": colour, "dash": dash, "width": 2},
                 marker={"color": colour, "size": 7, "symbol": symbol},
                 hovertext=[f"{_at(p)}<br>{units.number(p.norm or 0.0)}" for p in found],
@@ -147,6 +148,10 @@ def _norm(study: Study) -> go.Figure:
 
 Curve = tuple[dict[str, Value], list[Point], str, str, str]
 """The values of the further axes, the points along the first, colour, dash and symbol."""
+
+
+def _is_marked(curves: Sequence[Curve]) -> bool:
+    return sum(len(points) for _, points, *_ in curves) <= _MARKED
 
 
 def _curves_of(study: Study) -> list[Curve]:
@@ -234,7 +239,7 @@ def _by_path(
     words: Callable[[PathPoint], str],
     tick: Callable[[float], str],
     *,
-    spread: bool = False,
+    whiskers: bool = False,
 ) -> go.Figure:
     """A curve a path along the first axis; marks of wrong gradients are crosses."""
     paths = study.paths()
@@ -242,14 +247,14 @@ def _by_path(
     left_out = _gaps(value(path) for point in points for path in point.paths.values())
     figure = _frame(study, title, where, left_out, axis=axis, legend=len(paths))
     along = sorted(points, key=lambda point: _index(study.axes[0], point))
+    marked = len(along) * len(paths) <= _MARKED
     for number, name in enumerate(paths):
         found = [
             (point, path)
             for point in along
-            if (path := point.paths.get(name)) is not None and _drawn(value(path))
+            if (path := point.paths.get(name)) is not None and on_log_axis(value(path))
         ]
         look = style(name)
-        marked = len(found) <= _MARKED
         trace = go.Scatter(
             name=safe(name),
             x=[_place(study.axes[0], point) for point, _ in found],
@@ -269,16 +274,11 @@ def _by_path(
             showlegend=True,
             cliponaxis=False,
         )
-        if spread and marked:
-            trace.error_y = {
-                "type": "data",
-                "symmetric": False,
-                "array": [(p.high or 0.0) - (p.seconds or 0.0) for _, p in found],
-                "arrayminus": [(p.seconds or 0.0) - (p.low or 0.0) for _, p in found],
-                "color": GREY,
-                "thickness": 1,
-                "width": 3,
-            }
+        if whiskers and marked:
+            trace.error_y = spread(
+                [(p.seconds or 0.0) - (p.low or 0.0) for _, p in found],
+                [(p.high or 0.0) - (p.seconds or 0.0) for _, p in found],
+            )
         figure.add_trace(trace)
     _logarithmic(figure, tick)
     return figure
@@ -287,7 +287,7 @@ def _by_path(
 def _logarithmic(figure: go.Figure, words: Callable[[float], str]) -> None:
     """A logarithmic second axis whose ticks are at 1, 2 and 5 times the powers of ten, or at some
     of the powers, as there is room for them."""
-    values = [y for trace in figure.data for y in trace.y or () if _drawn(y)]
+    values = [y for trace in figure.data for y in trace.y or () if on_log_axis(y)]
     figure.update_yaxes(type="log")
     if not values:
         return
@@ -300,12 +300,8 @@ def _logarithmic(figure: go.Figure, words: Callable[[float], str]) -> None:
 
 def _gaps(values: Iterable[float | None]) -> str:
     """That some have no place on a logarithmic axis."""
-    return "" if all(v is None or _drawn(v) for v in values) else "not drawn: 0, or no finite value"
-
-
-def _drawn(value: float | None) -> bool:
-    """Whether a logarithmic axis has a place for it."""
-    return value is not None and math.isfinite(value) and value > 0
+    every = all(value is None or on_log_axis(value) for value in values)
+    return "" if every else "not drawn: 0, or no finite value"
 
 
 def _frame(study: Study, title: str, *subtitle: str, axis: str, legend: int) -> go.Figure:

@@ -73,7 +73,7 @@ class Running:
         self._forecast = _Forecast(sweep)
 
     def cancel(self) -> None:
-        """Ends it at once; the last event is then Cancelled, with the points there are."""
+        """Ends it at once; the last event is then Cancelled, with the points there are, if any."""
         self._cancelled.set()
         if self._own is not None:
             self._own.cancel()
@@ -105,12 +105,12 @@ class Running:
                 return
             if not going:
                 continue
-            yield self._progress(going, waiting)
+            yield self._progress(going, waiting, self._total - (time.monotonic() - start))
             ended = self._next(going, heartbeat, start)
             if self._cancelled.is_set():
                 for future in going:
                     future.cancel()
-                yield Cancelled(self._study("cancelled"))
+                yield Cancelled(self._study("cancelled") if self._points else None)
                 return
             for future in ended:
                 place = going.pop(future)
@@ -192,12 +192,16 @@ class Running:
         if note not in self._notes:
             self._notes.append(note)
 
-    def _progress(self, going: dict[Future[Point], Place], waiting: list[Place]) -> Progress:
+    def _progress(
+        self, going: dict[Future[Point], Place], waiting: list[Place], most: float
+    ) -> Progress:
+        """What is being done, and the seconds left, which `most` ends at the latest."""
         number = len(self._points) + 1
         at = told(next(iter(going.values())).at)
         doing = f": {self._doing}" if self._doing else ""
         hosts = len({point.where.partition(",")[0] for point in self._points} - {""}) or 1
         left = self._forecast.remaining([*going.values(), *waiting]) / hosts
+        left = max(0.0, min(left, most))
         return Progress(f"point {number} of {len(self._sweep)}, {at}{doing}", left)
 
     def _study(self, status: Literal["running", "done", "cancelled"]) -> Study:

@@ -65,7 +65,7 @@ class Sweep:
         problems = {
             name: f"{name} cannot be part of a sweep: {reason}."
             for name, reason in NOT_SWEPT.items()
-            if given.get(name)
+            if given.get(name) and given[name] != table()[name].default
         }
         if "function" in given:  # by whose table the axes are read
             problems |= check({"function": given["function"]})[1]
@@ -114,13 +114,6 @@ class Sweep:
         return {**template, **{name: entry(name, value) for name, value in at.items()}}
 
     # What is checked.
-
-    @property
-    def _functions(self) -> tuple[str, ...]:
-        for each in getattr(self, "axes", ()):
-            if each.name == "function":
-                return tuple(map(str, each.values))
-        return (str(self.given.get("function", DEFAULT_FUNCTION)),)
 
     def _axes(self, over: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
         """The axes, read one by one; the functions first, on which the other fields depend."""

@@ -1,4 +1,4 @@
-"""Study → the table behind its pictures, and the same in full as CSV."""
+"""Study → the table behind its pictures."""
 
 from __future__ import annotations
 

@@ -184,6 +184,8 @@ def test_the_script_is_copied_also_where_the_page_is_not_secure(open_page: Open)
     page.get_by_role("button", name="Copy code").click()
     expect(script).to_contain_text("n = 20\n")
     page.get_by_label("Path", exact=True).select_option("reuse")
+    # The script of auto, which takes the same way, says so in other words.
+    expect(script).to_contain_text("Path reuse:")
     expect(script).to_contain_text("(dy_dx,) = torch.autograd.grad(y, x)")
     page.evaluate("() => { window.board = navigator.clipboard; }")
     for take_away in (False, True):

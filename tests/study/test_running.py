@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from explorer import InvalidExperiment, own, sweep
-from explorer.events import Cancelled, Done, Event, Failed, Partial, Progress
+from explorer.events import Cancelled, Done, Event, Failed, Progress
 from explorer.functions import FUNCTIONS
 from explorer.study.journal import Journal
 from explorer.study.running import Running, expected_seconds
@@ -217,9 +217,12 @@ def test_what_is_left_is_told_from_the_estimates_and_then_from_the_points() -> N
     small, large = Sweep(QUICK, ["size=4,8"]), Sweep(QUICK, ["size=1500,2000"])
     assert 0 < expected_seconds(small) < 5 < expected_seconds(large)
     assert expected_seconds(Sweep(QUICK, ["size=1500,2000"], total=3.0)) == 3.0
-    told = [
-        event.remaining
-        for event in Running(small).events(0.2)
-        if isinstance(event, Progress) and not isinstance(event, Partial)
-    ]
+    told = [e.remaining for e in Running(small).events(0.2) if isinstance(e, Progress)]
+    assert told
     assert all(left is not None and left >= 0 for left in told)
+    limited = Running(Sweep(QUICK, ["size=100:150:lin51"], total=3.0))
+    for event in limited.events(0.2):
+        if isinstance(event, Progress):
+            assert event.remaining is not None and event.remaining <= 3.0
+            limited.cancel()
+    assert event == Cancelled(None)  # nothing had finished
