@@ -9,9 +9,11 @@ import ipywidgets as widgets
 
 from explorer.app.control import Guard, caption, hint, problem
 from explorer.app.files import CHOOSE, LARGEST, File
-from explorer.app.panel import style
+from explorer.app.panel import project, style
 from explorer.app.part import Part
 from explorer.app.pictures import Card, grid_of, listed, status
+from explorer.app.sharing import Sharing
+from explorer.app.state import CompareState
 from explorer.comparing import sentences
 from explorer.comparing.comparison import Comparison, compare
 from explorer.comparing.figures import figures
@@ -23,8 +25,6 @@ from explorer.tables import Table, to_html
 from explorer.units import size
 
 NAMES = ("ratio", "time", "scaling-heads", "scaling-outputs")
-QUERY = "panel=compare"
-"""The link that opens the panel: the Results themselves stay with the person who has them."""
 
 _ABOUT = (
     '<p class="explorer-hint">Choose results, or drop them anywhere on the page: the files that '
@@ -38,11 +38,15 @@ class ComparePanel(Part):
 
     Args:
         last: the last Result of the page's own runs, None where there is none.
+        query: the query string of the link that opened it, "" for none.
     """
 
-    def __init__(self, last: Callable[[], Result | None]) -> None:
+    def __init__(self, last: Callable[[], Result | None], query: str = "") -> None:
         super().__init__()
         self._last = last
+        self.state = CompareState()
+        told = self.state.load(query)
+        self.sharing = Sharing(self.state, self._guarded)
         self._shelf = Collection()
         self.add = widgets.Button(
             description="Add the last result", tooltip="What Heads on f has on show"
@@ -54,7 +58,9 @@ class ComparePanel(Part):
         self.widget = self._layout()
         self.add.on_click(self._guarded(lambda button: self._add_last()))
         self.clear.on_click(self._guarded(lambda button: self._cleared()))
-        self._show()
+        self.state.observe(self._guarded(lambda change: self._arrange()), "lesson")
+        self._arrange()
+        self._show([f"In the link: {each}" for each in told])
 
     def start(self) -> None:
         """Nothing: results are brought."""
@@ -64,14 +70,20 @@ class ComparePanel(Part):
         buttons = widgets.HBox([choose, self.add, self.clear])
         buttons.add_class("explorer-bring")
         about = widgets.HTML(_ABOUT)
-        left = widgets.VBox([buttons, about, self._problems, self._fault, self._list])
+        left = widgets.VBox(
+            [buttons, self.sharing.widget, about, self._problems, self._fault, self._list]
+        )
         left.add_class("explorer-left")
         body = widgets.Box([left, self.pictures.widget])
         body.add_class("explorer-body")
-        link = widgets.HTML(f'<span class="explorer-state" data-query="{QUERY}" hidden></span>')
-        whole = widgets.VBox([style(), body, link])
+        whole = widgets.VBox([style(), body])
         whole.add_class("explorer")
         return whole
+
+    def _arrange(self) -> None:
+        """Follows what the link, or the Projector button, asks of the page."""
+        project(self.widget, self.pictures, self.state.lesson.projector)
+        self.sharing.tell()
 
     # What a person does.
 
@@ -176,6 +188,11 @@ class ComparisonPictures:
             ]
         )
         self.widget.add_class("explorer-pictures")
+
+    def enlarge(self, factor: float) -> None:
+        """Draws every picture so many times larger, those to come too."""
+        for card in self._cards.values():
+            card.enlarge(factor)
 
     def announce(self, sentence: str) -> None:
         """Says why there is nothing to compare, in the place of what there was."""

@@ -1,4 +1,4 @@
-"""The page: two panels, one of them on show. `page()` is all a notebook calls."""
+"""The page: its panels, one of them on show. `page()` is all a notebook calls."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Page(Part):
         self.widget.add_class("explorer")
         self.widget.add_class("explorer-page")
         self._open(self.switch.value, query)
-        panel = self.panel
-        if isinstance(panel, Panel) and "panels" in panel.state.lesson.hidden:
+        self._on_show = self.panel
+        if "panels" in self.panel.state.lesson.hidden:
             self.switch.layout.display = "none"
         self.switch.observe(self._switched, "value")
 
@@ -117,7 +117,7 @@ class Page(Part):
         if name == "compare":
             from explorer.app.compare import ComparePanel
 
-            return ComparePanel(self._last)
+            return ComparePanel(self._last, query)
         runner = Runner(self._worker)
         if name == "flow":
             from explorer.app.flow import FlowPanel  # it must not delay the first page
@@ -146,16 +146,12 @@ class Page(Part):
     def _switched(self, change: Any) -> None:
         self._guarded(self._show)(change["new"])
 
-    def _keep_view(self) -> None:
-        """Has the panel on show as large as the one before it was."""
-        panel = self.panel
-        if isinstance(panel, Panel):
-            panel.state.lesson = replace(panel.state.lesson, projector=self._projector)
-
     def _show(self, name: str) -> None:
-        fresh = name not in self._panels
+        fresh, before = name not in self._panels, self._on_show
         self._open(name, f"panel={name}" if name else "")
-        self._keep_view()
+        self._on_show = self.panel
+        state = self.panel.state
+        state.lesson = replace(state.lesson, projector=before.state.lesson.projector)
         if fresh:
             self.start()
         self._fault.value = ""

@@ -1,7 +1,7 @@
 // Tells assistive technology what ipywidgets leaves out: a slider's name (the widget's tooltip, else
-// its description) and its value in words, and which toggle buttons are pressed; and copies
-// links and the script of "Copy code". Runs in JupyterLab and in Voila; running it again does nothing.
-// Also hands the files that are chosen or dropped on the page to its kernel.
+// its description) and its value in words, and which toggle buttons are pressed. Copies links and
+// the script of "Copy code", and hands the files that are chosen or dropped on the page to its
+// kernel. Runs in JupyterLab and in Voila; running it again does nothing.
 (() => {
   "use strict";
 
@@ -34,24 +34,27 @@
     }
   }
 
-  // navigator.clipboard is there only where the page is secure, which http:// to another machine is
-  // not; there the older way through a selection is taken.
-  async function copied(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      const area = document.createElement("textarea");
-      area.value = text;
-      area.style.position = "fixed";
-      document.body.append(area);
-      area.select();
+  // The clipboard is there for https and localhost alone, not for a class on http://<address>.
+  async function copy(text) {
+    if (window.isSecureContext && navigator.clipboard) {
       try {
-        return document.execCommand("copy");
-      } finally {
-        area.remove();
+        await navigator.clipboard.writeText(text);
+        return true;
+      } catch {
+        // not allowed: the older way may be
       }
     }
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.readOnly = true;
+    area.style.cssText = "position: fixed; top: 0; opacity: 0";
+    const before = document.activeElement;
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand("copy");
+    area.remove();
+    before?.focus();
+    return copied;
   }
 
   async function copyCode(event) {
@@ -59,12 +62,37 @@
     const part = button?.closest(".explorer-code");
     const code = part?.querySelector("pre");
     if (!code) return;
-    const done = await copied(code.textContent);
+    const done = await copy(code.textContent);
     const told = part.querySelector(".explorer-copied");
     told.textContent = done ? "Copied." : "Not copied: it is selected, press Ctrl+C or ⌘C.";
     if (!done) getSelection().selectAllChildren(code);
     else button.focus();
     setTimeout(() => (told.textContent = ""), COPIED);
+  }
+
+  // The link of a query: of this page's address in Voila. In JupyterLab no page opens in a state.
+  function linkOf(element) {
+    const query = element.dataset.query;
+    if (document.body.dataset.voila === undefined) return `?${query}`;
+    // A token is the visitor's own; what else is the server's stays.
+    const servers = new Set(element.dataset.servers.split(" ").filter((name) => name !== "token"));
+    const kept = [...new URLSearchParams(location.search)].filter(([name]) => servers.has(name));
+    const search = [query, new URLSearchParams(kept).toString()].filter(Boolean).join("&");
+    return location.origin + location.pathname + (search && `?${search}`);
+  }
+
+  async function copyLink(event) {
+    const button = event.target.closest?.(".explorer-copy-link");
+    if (!button || button.disabled) return;
+    const place = button.closest(".explorer-class-form, .explorer-sharing");
+    const text = linkOf(place.querySelector("[data-query]"));
+    const said = place.querySelector(".explorer-copied");
+    said.textContent = ""; // else the same words a second time would not be told
+    const copied = await copy(text);
+    const where = text.startsWith("?") ? ": put it behind the address of explorer app" : "";
+    setTimeout(() => {
+      said.textContent = copied ? `Copied${where}.` : `The browser does not copy. Take it: ${text}`;
+    }, 50);
   }
 
   let waiting = false;
@@ -167,6 +195,7 @@
 
   function start() {
     document.addEventListener("click", copyCode);
+    document.addEventListener("click", copyLink);
     takeFiles();
     tellWidgets();
     new MutationObserver(tellWidgetsSoon).observe(document.body, {
@@ -175,57 +204,6 @@
       subtree: true,
     });
   }
-
-  // The clipboard is there for https and localhost alone, not for a class on http://<address>.
-  async function copy(text) {
-    if (window.isSecureContext && navigator.clipboard) {
-      try {
-        await navigator.clipboard.writeText(text);
-        return true;
-      } catch {
-        // not allowed: the older way may be
-      }
-    }
-    const area = document.createElement("textarea");
-    area.value = text;
-    area.readOnly = true;
-    area.style.cssText = "position: fixed; top: 0; opacity: 0";
-    const before = document.activeElement;
-    document.body.append(area);
-    area.select();
-    const copied = document.execCommand("copy");
-    area.remove();
-    before?.focus();
-    return copied;
-  }
-
-  // The link of a query: of this page's address in Voila. In JupyterLab no page opens in a state.
-  function linkOf(element) {
-    const query = element.dataset.query;
-    if (document.body.dataset.voila === undefined) return `?${query}`;
-    // A token is the visitor's own; what else is the server's stays.
-    const servers = new Set(element.dataset.servers.split(" ").filter((name) => name !== "token"));
-    const kept = [...new URLSearchParams(location.search)].filter(([name]) => servers.has(name));
-    const search = [query, new URLSearchParams(kept).toString()].filter(Boolean).join("&");
-    return location.origin + location.pathname + (search && `?${search}`);
-  }
-
-  async function copyLink(button) {
-    const place = button.closest(".explorer-class-form, .explorer-sharing");
-    const text = linkOf(place.querySelector("[data-query]"));
-    const said = place.querySelector(".explorer-copied");
-    said.textContent = ""; // else the same words a second time would not be told
-    const copied = await copy(text);
-    const where = text.startsWith("?") ? ": put it behind the address of explorer app" : "";
-    setTimeout(() => {
-      said.textContent = copied ? `Copied${where}.` : `The browser does not copy. Take it: ${text}`;
-    }, 50);
-  }
-
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.(".explorer-copy-link");
-    if (button && !button.disabled) copyLink(button);
-  });
 
   if (document.body) start();
   else document.addEventListener("DOMContentLoaded", start);

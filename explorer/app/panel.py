@@ -30,13 +30,18 @@ class Controlling(Protocol):
     def set_devices(self, devices: tuple[Device, ...]) -> None: ...
 
 
-class Picturing(Protocol):
+class Enlarging(Protocol):
+    """Pictures of which there are two sizes."""
+
+    def enlarge(self, factor: float) -> None: ...
+
+
+class Picturing(Enlarging, Protocol):
     """The pictures of a panel."""
 
     widget: widgets.Widget
 
     def announce(self, sentence: str) -> None: ...
-    def enlarge(self, factor: float) -> None: ...
     def mark(self, experiment: Any) -> None: ...
     def prepare(self) -> None: ...
     def show(self, result: Any) -> None: ...
@@ -161,12 +166,7 @@ class Panel(Part):
 
     def _arrange(self) -> None:
         """Follows what the link, or the Projector button, asks of the page."""
-        lesson = self.state.lesson
-        if lesson.projector:
-            self.widget.add_class("explorer-projector")
-        else:
-            self.widget.remove_class("explorer-projector")
-        self.pictures.enlarge(PROJECTED if lesson.projector else 1.0)
+        project(self.widget, self.pictures, self.state.lesson.projector)
         if not self._loading:
             self._tell_link()
 
@@ -214,6 +214,15 @@ def _expectation(expected: float) -> str:
     if expected < AUTO:
         return "Changes run by themselves."
     return f"Press Run: about {seconds(expected)}."
+
+
+def project(widget: widgets.DOMWidget, pictures: Enlarging, projector: bool) -> None:
+    """Has a panel in the size for a projector, or in that of a page."""
+    if projector:
+        widget.add_class("explorer-projector")
+    else:
+        widget.remove_class("explorer-projector")
+    pictures.enlarge(PROJECTED if projector else 1.0)
 
 
 def style() -> widgets.HTML:

@@ -10,12 +10,15 @@ from typing import Any
 import ipywidgets as widgets
 
 from explorer.app.control import problem
+from explorer.app.state import Entries
 
 
 class Part:
-    """One of the parts that the switch of the page chooses from; `widget` is the whole of it."""
+    """One of the parts that the switch of the page chooses from; `widget` is the whole of it, and
+    `state` what it holds."""
 
     widget: widgets.Widget
+    state: Entries
 
     def __init__(self) -> None:
         self._fault = widgets.HTML()

@@ -25,14 +25,11 @@ from explorer.flow.experiment import FlowExperiment
 from explorer.functions import FUNCTIONS
 from explorer.heads import HeadsField
 from explorer.link import Lesson
-from explorer.study.axis import NOT_SWEPT, AxisField, axis
+from explorer.study.axis import NOT_SWEPT, AxisField, axis, entry
 from explorer.study.sweep import TOTAL, Sweep
 
 PAGE_DEFAULTS: dict[str, float] = {"budget": 60.0}
 """Where the page begins otherwise than the table: someone waits in front of it."""
-
-SWEEP_QUERY = "panel=sweep"
-"""The link that opens the panel of the sweeps."""
 
 AXES = ("over1", "over2", "over3")
 
@@ -51,9 +48,6 @@ SWEEP_DEFAULTS: dict[str, Entry] = {
     "repeats": "3", "budget": "10.0",
 }  # fmt: skip
 """Where the panel begins otherwise than the tables."""
-
-FLOW_QUERY = "panel=flow"
-"""The link that opens the panel of the gradient flow."""
 
 SHOWN = ["entries", "problems", "asked", "lesson"]
 """What controls are views of."""
@@ -196,11 +190,9 @@ class Entries(HasTraits):
             problem = missing(device, self._devices) if device else ""
             if problem:
                 problems["device"] = problem
-        fields = self.fields(entries)
-        for name, limit in self.lesson.limits.items():
-            right = name in fields and name in parsed and name not in problems
-            if right and link.exceeds(fields[name], limit, parsed[name]):
-                problems[name] = _refusal(fields[name], limit, parsed[name])
+        problems |= self._refused(entries, {
+            name: value for name, value in parsed.items() if name not in problems
+        })  # fmt: skip
         experiment = None
         if not problems:
             try:
@@ -212,6 +204,17 @@ class Entries(HasTraits):
             self.problems = problems
             self.asked = dict(asked)
             self.experiment = experiment
+
+    def _refused(
+        self, entries: Mapping[str, Entry], parsed: Mapping[str, object]
+    ) -> dict[str, str]:
+        """A sentence for each right value that the link does not allow."""
+        fields = self.fields(entries)
+        return {
+            name: _refusal(fields[name], limit, parsed[name])
+            for name, limit in self.lesson.limits.items()
+            if name in fields and name in parsed and link.exceeds(fields[name], limit, parsed[name])
+        }
 
     def _device(self, entries: Mapping[str, Entry]) -> str:
         """The device that has to be there, empty for none."""
@@ -351,14 +354,17 @@ class SweepState(State):
     panel = "sweep"
 
     def fields(self, entries: Mapping[str, Entry]) -> Mapping[str, Field]:
-        return {**super().fields({**entries, "function": self._function(entries)}), **SWEEP_FIELDS}
+        swept = self._swept(entries)
+        own = {name: swept.get(name, known) for name, known in super().fields(entries).items()}
+        return {**own, **SWEEP_FIELDS}
+
+    def _swept(self, entries: Mapping[str, Entry]) -> Mapping[str, Field]:
+        """The fields that an axis may be of."""
+        return super().fields({**entries, "function": self._function(entries)})
 
     def _opened(self, values: Mapping[str, str]) -> dict[str, Entry]:
-        fresh = super()._opened(values)
         axes = {name: values[name] for name in AXES if name in values}
-        # Where functions are swept, the first of them has its parameters in the link.
-        function = self._function({**fresh, **axes})
-        return {**self._defaults(function), **fresh} if function in FUNCTIONS else fresh
+        return {**super()._opened(values), **axes}
 
     def _texts(self) -> dict[str, str]:
         return {
@@ -378,6 +384,25 @@ class SweepState(State):
     def _defaults(self, function: str) -> dict[str, Entry]:
         return {**super()._defaults(function), **SWEEP_DEFAULTS}
 
+    def _refused(
+        self, entries: Mapping[str, Entry], parsed: Mapping[str, object]
+    ) -> dict[str, str]:
+        """Of an axis every value counts."""
+        refused = super()._refused(entries, parsed)
+        fields = self.fields(entries)
+        for name in AXES:
+            if not parsed.get(name):
+                continue
+            swept = axis(str(entries[name]), self._swept(entries))
+            if swept.name not in fields or swept.name not in self.lesson.limits:
+                continue
+            known, limit = fields[swept.name], self.lesson.limits[swept.name]
+            values = (entry(swept.name, value) for value in swept.values)
+            beyond = [value for value in values if link.exceeds(known, limit, value)]
+            if beyond:
+                refused[name] = _refusal(known, limit, beyond[-1])
+        return refused
+
     def _device(self, entries: Mapping[str, Entry]) -> str:
         return "" if "device" in _left_out(entries) else super()._device(entries)
 
@@ -389,7 +414,7 @@ class SweepState(State):
         parsed, found = super()._check({"function": function, **rest})
         # The default of what is left out may not go with the rest.
         problems = {name: each for name, each in found.items() if name not in left_out}
-        fields = table(function if function in FUNCTIONS else self._first)
+        fields = self._swept(entries)
         seen: set[str] = set()
         for name in AXES:
             if not str(entries[name]).strip():
@@ -439,6 +464,25 @@ def _left_out(entries: Mapping[str, Entry]) -> frozenset[str]:
     if "function" in swept and entries["function"] in FUNCTIONS:
         names |= {each.name for each in FUNCTIONS[str(entries["function"])].parameters}
     return frozenset(names)
+
+
+class CompareState(Entries):
+    """What the panel of the comparisons holds: no field, since its Results stay with the person
+    who has them, but what a link asks of the page."""
+
+    panel = "compare"
+
+    def fields(self, entries: Mapping[str, Entry]) -> Mapping[str, Field]:
+        return {}
+
+    def _fresh(self) -> dict[str, Entry]:
+        return {}
+
+    def _check(self, entries: Mapping[str, Entry]) -> tuple[dict[str, object], dict[str, str]]:
+        return {}, {name: f"{shown(name)} is not a field of a comparison." for name in entries}
+
+    def _made(self, entries: Mapping[str, Entry]) -> object:
+        return ()
 
 
 class FlowState(Entries):

@@ -101,6 +101,11 @@ class StudyPictures:
         """Says in the place of the summary why there is no picture yet."""
         self._summary.value = status(sentence)
 
+    def enlarge(self, factor: float) -> None:
+        """Draws every picture so many times larger, those to come too."""
+        for card in self._cards.values():
+            card.enlarge(factor)
+
     def mark(self, experiment: Sweep | None) -> None:
         """Marks the pictures if they are of another sweep than this one."""
         shown = self.study

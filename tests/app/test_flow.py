@@ -8,7 +8,7 @@ import pytest
 from explorer.app.flow import FlowPanel
 from explorer.app.laboratory import Laboratory, Page
 from explorer.app.runner import Runner
-from explorer.app.state import FLOW_QUERY, FlowState
+from explorer.app.state import FlowState
 from explorer.flow import sentences
 from explorer.flow.experiment import FIELDS, FlowExperiment
 from explorer.worker import Worker
@@ -20,7 +20,7 @@ SMALL = "panel=flow&size=6&steps=30&repeats=2"
 @pytest.fixture
 def panel() -> FlowPanel:
     """Shown but not started: nothing runs."""
-    return FlowPanel(Runner(Worker()), FLOW_QUERY)
+    return FlowPanel(Runner(Worker()), "panel=flow")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_link_opens_the_state_it_was_made_from():
     assert state.query.startswith("panel=flow&")
     assert other.load(state.query) == []
     assert other.experiment == state.experiment
-    assert FlowState().query == FLOW_QUERY
+    assert FlowState().query == "panel=flow"
 
 
 def test_a_link_with_what_is_no_field_is_told_and_not_run():

@@ -7,15 +7,19 @@ from dataclasses import replace
 import ipywidgets as widgets
 import pytest
 
+from explorer.app.compare import ComparePanel
 from explorer.app.flow import FlowPanel
 from explorer.app.laboratory import Laboratory, Page
 from explorer.app.panel import PROJECTED, Panel
 from explorer.app.runner import Runner
 from explorer.app.state import FlowState, State
+from explorer.app.sweep import SweepPanel
+from explorer.comparing.comparison import compare
 from explorer.functions import FUNCTIONS
 from explorer.worker import Worker
 from tests.app.test_laboratory import control, everything, problems, text, until
 from tests.results import good, scaled
+from tests.study.points import growing, study
 
 
 def opened(query: str) -> Laboratory:
@@ -179,6 +183,47 @@ def test_a_link_begins_in_the_size_for_a_projector_and_the_other_panel_follows()
     page.panel.sharing.projector.value = False
     page.switch.value = ""
     assert page.panel is heads and not heads.sharing.projector.value
+
+
+@pytest.mark.parametrize("name", ["sweep", "compare"])
+def test_every_panel_has_the_size_for_a_projector(name):
+    page = Page(Worker(), f"panel={name}&view=projector&hide=panels")
+    panel = page.panel
+    assert panel.state.query == f"panel={name}&hide=panels&view=projector"
+    assert page.switch.layout.display == "none"
+    assert "explorer-projector" in panel.widget._dom_classes
+    if isinstance(panel, ComparePanel):
+        panel.pictures.show(compare({"one": good(), "other": good()}))
+    else:
+        panel.pictures.show(study(["size=10,20"], growing))
+    large = heights(panel)
+    panel.sharing.projector.value = False
+    assert large and large == [PROJECTED * each for each in heights(panel)]
+
+
+def test_an_axis_goes_no_further_than_the_link_allows():
+    panel = SweepPanel(Runner(Worker()), "panel=sweep&over1=size=10,20&lock=size:300,heads:4,over3")
+    assert panel.state.problems == {"over2": "These are 8 heads. The link allows at most 4 heads."}
+    assert "at most 4 heads" in said(panel, "over2")
+    panel.state.set("over2", "heads=1,4")
+    assert panel.state.experiment is not None
+    panel.state.set("over1", "size=50:800:log5")
+    assert panel.state.problems == {"over1": "Size n is 800. The link allows at most 300."}
+    panel.state.set("over1", "seed=1,2")
+    panel.state.set("size", "301")
+    assert panel.state.problems == {"size": "Size n is 301. The link allows at most 300."}
+    panel.state.set("size", "300")
+    panel.state.set("over3", "repeats=1,2")
+    assert list(panel.state.problems) == ["over3"]
+    panel.state.reset()
+    assert panel.state.entries["over1"] == "size=10,20" and "over2" in panel.state.problems
+
+
+def test_what_a_link_to_the_comparisons_has_wrong_is_told():
+    panel = ComparePanel(lambda: None, "panel=compare&size=3&hide=seed&view=projector")
+    assert "explorer-projector" in panel.widget._dom_classes
+    (told,) = problems(panel)
+    assert "size is not a field of a comparison" in told and "hide seed is not known" in told
 
 
 @pytest.mark.parametrize("flow", [False, True])

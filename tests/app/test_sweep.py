@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from explorer.app.display import study_view
 from explorer.app.laboratory import Laboratory, Page
 from explorer.app.runner import Runner
-from explorer.app.state import AXES, SWEEP_FIELDS, SWEEP_QUERY, State, SweepState
+from explorer.app.state import AXES, SWEEP_FIELDS, State, SweepState
 from explorer.app.sweep import NAMES, StudyPictures, SweepPanel
 from explorer.engine.plan import PATHS
 from explorer.experiment import DTYPES, table
@@ -27,7 +27,7 @@ from tests.study.points import growing, study
 @pytest.fixture
 def panel() -> SweepPanel:
     """Shown but not started: nothing runs."""
-    return SweepPanel(Runner(Worker()), SWEEP_QUERY)
+    return SweepPanel(Runner(Worker()), "panel=sweep")
 
 
 def entered(**entries: Any) -> SweepState:
@@ -55,8 +55,8 @@ def test_a_fresh_panel_is_a_sweep_within_minutes_and_has_a_plain_link() -> None:
     assert sweep.total == 300.0
     first = sweep.experiment(sweep.places[0].at)
     assert (first.repeats, first.budget) == (3, 10.0)
-    assert state.query == SWEEP_QUERY
-    assert State().load("size=5") == [] and SweepState().load(SWEEP_QUERY) == []
+    assert state.query == "panel=sweep"
+    assert State().load("size=5") == [] and SweepState().load("panel=sweep") == []
 
 
 FIELDS = {
@@ -190,7 +190,7 @@ def test_a_problem_stands_at_its_field(
     state = entered(**entries)
     assert list(state.problems) == [field]
     assert sentence in state.problems[field]
-    assert state.experiment is None and state.query == SWEEP_QUERY
+    assert state.experiment is None and state.query == "panel=sweep"
 
 
 def test_a_path_that_is_not_installed_is_told_at_its_axis(monkeypatch: pytest.MonkeyPatch) -> None:

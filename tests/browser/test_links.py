@@ -35,7 +35,7 @@ def test_a_link_for_a_class_is_copied_and_opens_as_it_was_made(
         page.goto(f"{link}?size=20&repeats=1&paths=recompute,reuse")
         expect(page).to_have_url(re.compile("size=20&x="))  # the address follows the state
         page.get_by_role("button", name="Copy link").click()
-        expect(page.locator(".explorer-copied")).to_have_text("Copied.")
+        expect(page.locator(".explorer-sharing .explorer-copied").first).to_have_text("Copied.")
         assert clipboard(page) == page.url
 
         page.evaluate(WITHOUT_CLIPBOARD)
