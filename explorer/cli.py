@@ -39,6 +39,7 @@ from explorer.result import Result
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from explorer.drawing import Kind
     from explorer.tables import Table
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -168,6 +169,37 @@ def _help(field: Field) -> str:
     return f"{text}.  [default: {default}]"
 
 
+_FILES = {
+    "json": "Write the {} as JSON.",
+    "csv": "Write the {} as one long table.",
+    "html": "Write a self-contained page.",
+    "png": "Write every picture as a PNG into a folder.",
+    "svg": "Write every picture as an SVG into a folder.",
+}
+_PICTURES: dict[str, Kind] = {"png": "png", "svg": "svg"}
+
+
+def _file_options(what: str) -> Callable[[Any], Any]:
+    """Adds an option for every kind of file; `what` it is that is written."""
+
+    def add(command: Any) -> Any:
+        for name, words in reversed(_FILES.items()):
+            metavar = "FOLDER" if name in _PICTURES else "FILE"
+            option = click.option(
+                f"--{name}", f"{name}_file", metavar=metavar, help=words.format(what)
+            )
+            command = option(command)
+        return command
+
+    return add
+
+
+def _files(values: dict[str, Any]) -> dict[str, str]:
+    """Takes the places of the files that were asked for out of the options' values."""
+    given = {name: values.pop(f"{name}_file") for name in _FILES}
+    return {name: where for name, where in given.items() if where is not None}
+
+
 @cli.command()
 @_field_options(_shared_fields())
 @click.option(
@@ -177,13 +209,10 @@ def _help(field: Field) -> str:
     multiple=True,
     help="A parameter of the function; see `explorer list`. May be given several times.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write the Result as JSON.")
-@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
+@_file_options("Result")
 @click.option("--full", is_flag=True, help="List every entry of large gradients in the JSON.")
 def run(
     parameters: tuple[str, ...],
-    json_file: str | None,
-    html_file: str | None,
     full: bool,
     **values: Any,
 ) -> None:
@@ -191,39 +220,38 @@ def run(
 
     The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
     """
+    files = _files(values)
     try:
         experiment = _experiment(values, parameters)
-        _require_places(json_file, html_file)
+        _require_places(files)
     except InvalidExperiment as error:
         _refuse(error.problems, _SHARED)
     except Exception as error:  # a module of one's own, while it is imported
         failed = Failed("error", f"{type(error).__name__}: {error}", {}, place=place.of(error))
         _refuse({"function": place.told(failed)}, _SHARED)
-    _run(experiment, json_file, html_file, _SHARED, full=full)
+    _run(experiment, files, _SHARED, full=full)
 
 
 @cli.command()
 @_field_options(list(of_flow.FIELDS.values()))
-@click.option("--json", "json_file", metavar="FILE", help="Write the Flow as JSON.")
-@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
-def flow(json_file: str | None, html_file: str | None, **values: Any) -> None:
+@_file_options("Flow")
+def flow(**values: Any) -> None:
     """Show how gradients shrink or grow on their way back through a recurrent network.
 
     The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
     """
-    options = frozenset(of_flow.FIELDS)
+    options, files = frozenset(of_flow.FIELDS), _files(values)
     try:
         experiment = FlowExperiment.from_values(_given(values))
-        _require_places(json_file, html_file)
+        _require_places(files)
     except InvalidExperiment as error:
         _refuse(error.problems, options)
-    _run(experiment, json_file, html_file, options)
+    _run(experiment, files, options)
 
 
 def _run(
     experiment: Experiment | FlowExperiment,
-    json_file: str | None,
-    html_file: str | None,
+    files: Mapping[str, str],
     options: frozenset[str],
     *,
     full: bool = False,
@@ -242,7 +270,7 @@ def _run(
     seen = ending.result
     if seen is not None:
         # The files first: a reader of the output who leaves early (`| head`) must not cost them.
-        problem = _write(seen, json_file, html_file)
+        problem = _write(seen, files)
         if isinstance(seen, Flow):
             _print_flow(seen)
         else:
@@ -301,14 +329,20 @@ def _experiment(values: Mapping[str, Any], parameters: Iterable[str]) -> Experim
 _SHARED = frozenset(field.name for field in _shared_fields())
 
 
-def _require_places(json_file: str | None, html_file: str | None) -> None:
-    for option, file in (("--json", json_file), ("--html", html_file)):
-        if file is not None:
-            _require_place(option, file)
+def _require_places(files: Mapping[str, str]) -> None:
+    """Raises InvalidExperiment for what cannot be written: before the run, not after."""
+    for name, where in files.items():
+        if name not in _PICTURES:
+            _require_place(name, where)
+            continue
+        from explorer.pictures import lacking
+
+        if problem := _no_folder(Path(where)) or lacking():
+            raise InvalidExperiment({name: problem})
 
 
 def _require_place(option: str, file: str) -> None:
-    """Raises InvalidExperiment unless a file can be written there: before the run, not after."""
+    """Raises InvalidExperiment unless a file can be written there."""
     path = Path(file)
     problem = ""
     try:
@@ -327,7 +361,22 @@ def _require_place(option: str, file: str) -> None:
     except OSError as error:
         problem = f"{shown(file)} cannot be a file: {error.strerror}."
     if problem:
-        raise InvalidExperiment({option.removeprefix("--"): problem})
+        raise InvalidExperiment({option: problem})
+
+
+def _no_folder(path: Path) -> str:
+    """Why there is, and can be made, no folder for pictures, as a sentence; else empty."""
+    try:
+        if path.exists() and not path.is_dir():
+            return f"{path} is a file. Give the name of a folder."
+        folder = path if path.exists() else path.parent
+        if not folder.is_dir():
+            return f"The folder {folder} does not exist. Make it first, or choose another."
+        if not _takes_files(folder):
+            return f"The folder {folder} cannot be written to. Choose another."
+    except OSError as error:
+        return f"{shown(path)} cannot be a folder: {error.strerror}."
+    return ""
 
 
 def _takes_files(folder: Path) -> bool:
@@ -344,7 +393,7 @@ def _takes_files(folder: Path) -> bool:
 def _refuse(problems: Mapping[str, str], options: frozenset[str]) -> NoReturn:
     """Says what is wrong with every option, and ends with the exit code for bad input."""
     for name, problem in problems.items():
-        option = _option(name) if name in (*options, "json", "html") else "--param"
+        option = _option(name) if name in (*options, *_FILES) else "--param"
         click.echo(f"{option}: {problem}", err=True)
     sys.exit(BAD_INPUT)
 
@@ -451,23 +500,29 @@ def _print_tables(tables: Iterable[Table]) -> None:
         console.print(grid, markup=False)
 
 
-def _write(result: Result | Flow, json_file: str | None, html_file: str | None) -> str:
+def _write(seen: Result | Flow, files: Mapping[str, str]) -> str:
     """Writes the files that were asked for; returns what went wrong, as a sentence, or ""."""
-    if json_file is None and html_file is None:
+    if not files:
         return ""
     from explorer.export import to_html, write_text
+    from explorer.rows import to_csv
 
-    texts = []
-    if json_file is not None:
-        texts.append((json_file, result.to_json() + "\n"))
-    if html_file is not None:
-        texts.append((html_file, to_html(result)))
+    make = {
+        "json": lambda: seen.to_json() + "\n",
+        "csv": lambda: to_csv(seen),
+        "html": lambda: to_html(seen),
+    }
     try:
         # In here a signal is an exception, so that no half of a file stays beside it.
         with signals.handled(signal.default_int_handler):
-            for file, text in texts:
-                write_text(file, text)
-    except OSError as error:
+            for name, where in files.items():
+                if name in _PICTURES:
+                    from explorer.pictures import write_pictures
+
+                    write_pictures(seen, where, _PICTURES[name])
+                else:
+                    write_text(where, make[name]())
+    except (OSError, RuntimeError) as error:
         return str(error)
     except KeyboardInterrupt:
         signals.end_cancelled(signal.SIGINT, None)

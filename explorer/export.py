@@ -14,10 +14,12 @@ from plotly.io import to_html as plotly_div
 from plotly.offline import get_plotlyjs
 
 from explorer import sentences, tables
-from explorer.drawing import CONFIG
+from explorer.drawing import config
+from explorer.events import Seen
 from explorer.experiment import table
 from explorer.fields import Field
 from explorer.figures import figures
+from explorer.filenames import stem
 from explorer.flow import figures as flow_figures
 from explorer.flow import sentences as flow_sentences
 from explorer.flow import tables as flow_tables
@@ -35,25 +37,30 @@ def write_text(path: str | Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; the message says which file and why.
     """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """The same for what is no text."""
     path = Path(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
         if path.exists() and not path.is_file():
             # Not the target: that of /dev/stdout has no name that could be opened.
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content)
         elif not target.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {target.parent}")
         else:
-            _replace(target, text)
+            _replace(target, content)
     except OSError as error:
         raise type(error)(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, content: bytes) -> None:
     beside = target.with_name(f".explorer-{secrets.token_hex(4)}.part")
     try:
-        with beside.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with beside.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
@@ -87,7 +94,7 @@ def _of_result(result: Result) -> str:
         summary=sentences.summary(result),
         plan=sentences.plan(result),
         verdicts=_list(verdicts),
-        figures=_figures(figures(result), tables.tables(result)),
+        figures=_figures(result, figures(result), tables.tables(result)),
         jacobian=_list(map(escape, sentences.jacobian(result))),
         scaling=_list(map(escape, scaling)),
         notes=sentences.notes(result),
@@ -110,7 +117,7 @@ def _of_flow(flow: Flow) -> str:
         summary=flow_sentences.summary(flow),
         plan="",
         verdicts=_list(map(escape, said)),
-        figures=_figures(flow_figures.figures(flow), behind),
+        figures=_figures(flow, flow_figures.figures(flow), behind),
         jacobian="",
         scaling=ways,
         notes=flow_sentences.notes(flow),
@@ -157,10 +164,12 @@ def _list(items: Iterable[str]) -> str:
     return f"<ul>{entries}</ul>" if entries else ""
 
 
-def _figures(drawn: Mapping[str, go.Figure], behind: Mapping[str, tables.Table]) -> str:
+def _figures(
+    seen: Seen, drawn: Mapping[str, go.Figure], behind: Mapping[str, tables.Table]
+) -> str:
     return "".join(
         f'<section aria-label="{escape(behind[name].title)}">'
-        f"{_drawing(name, figure)}{_folded(behind[name])}</section>"
+        f"{_drawing(stem(seen), name, figure)}{_folded(behind[name])}</section>"
         for name, figure in drawn.items()
     )
 
@@ -172,11 +181,11 @@ def _folded(table: tables.Table) -> str:
     )
 
 
-def _drawing(name: str, figure: go.Figure) -> str:
+def _drawing(stem: str, name: str, figure: go.Figure) -> str:
     return str(
         plotly_div(
             figure,
-            config=CONFIG,
+            config=config(figure, f"{stem}-{name}"),
             include_plotlyjs=False,
             full_html=False,
             div_id=f"figure-{name}",

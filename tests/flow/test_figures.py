@@ -132,7 +132,8 @@ def test_a_table_stands_behind_every_figure(make: Any, before: Any) -> None:
 def test_the_figures_leave_the_theme_open(make: Any) -> None:
     for name in figures(make()):
         layout = drawn(make(), name)["layout"]
-        assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert layout["paper_bgcolor"] == "white", "in a saved picture; the page shows its own"
         assert "width" not in layout and "color" not in layout["font"]
 
 
