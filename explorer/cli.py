@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from explorer.comparing.comparison import Comparison
+    from explorer.drawing import Kind
     from explorer.tables import Table
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -172,6 +173,39 @@ def _help(field: Field) -> str:
     return f"{text}.  [default: {default}]"
 
 
+_FILES = {
+    "json": "Write the {} as JSON.",
+    "csv": "Write the {} as one long table.",
+    "html": "Write a self-contained page.",
+    "png": "Write every picture as a PNG into a folder.",
+    "svg": "Write every picture as an SVG into a folder.",
+}
+_PICTURES: dict[str, Kind] = {"png": "png", "svg": "svg"}
+
+
+def _file_options(what: str, *, leave_out: str = "") -> Callable[[Any], Any]:
+    """Adds an option for every kind of file but one; `what` it is that is written."""
+
+    def add(command: Any) -> Any:
+        for name, words in reversed(_FILES.items()):
+            if name != leave_out:
+                command = click.option(
+                    f"--{name}",
+                    f"{name}_file",
+                    metavar="FOLDER" if name in _PICTURES else "FILE",
+                    help=words.format(what),
+                )(command)
+        return command
+
+    return add
+
+
+def _files(values: dict[str, Any]) -> dict[str, str]:
+    """Takes the places of the files that were asked for out of the options' values."""
+    given = {name: values.pop(f"{name}_file", None) for name in _FILES}
+    return {name: where for name, where in given.items() if where is not None}
+
+
 _param_option = click.option(
     "--param",
     "parameters",
@@ -184,13 +218,10 @@ _param_option = click.option(
 @cli.command()
 @_field_options(_shared_fields())
 @_param_option
-@click.option("--json", "json_file", metavar="FILE", help="Write the Result as JSON.")
-@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
+@_file_options("Result")
 @click.option("--full", is_flag=True, help="List every entry of large gradients in the JSON.")
 def run(
     parameters: tuple[str, ...],
-    json_file: str | None,
-    html_file: str | None,
     full: bool,
     **values: Any,
 ) -> None:
@@ -198,18 +229,19 @@ def run(
 
     The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
     """
+    files = _files(values)
     try:
         experiment = _experiment(values, parameters)
-        _require_places({"json": json_file, "html": html_file})
+        _require_places(files)
     except InvalidExperiment as error:
         _refuse(error.problems, _SHARED)
-    _run(experiment, json_file, html_file, _SHARED, full=full)
+    _run(experiment, files, _SHARED, full=full)
 
 
 @cli.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
-def compare(files: tuple[str, ...], html_file: str | None) -> None:
+@click.argument("results", metavar="FILE...", nargs=-1, required=True)
+@_file_options("ratios", leave_out="json")
+def compare(results: tuple[str, ...], **values: Any) -> None:
     """Lay Results that `run --json` wrote over each other, and compare them with the first.
 
     What can be read is compared. The exit code is 0 when all of it was, 1 when a file was left out
@@ -218,12 +250,13 @@ def compare(files: tuple[str, ...], html_file: str | None) -> None:
     from explorer.comparing import comparison
     from explorer.comparing.reading import Collection, Unreadable, read, read_file, short_names
 
+    files = _files(values)
     try:
-        _require_places({"html": html_file})
+        _require_places(files)
     except InvalidExperiment as error:
         _refuse(error.problems, _SHARED)
     shelf, left_out = Collection(), 0
-    for file, name in zip(files, short_names(files), strict=True):
+    for file, name in zip(results, short_names(results), strict=True):
         try:
             shelf.add(name, read(file, read_file(file)))
         except Unreadable as error:
@@ -234,7 +267,7 @@ def compare(files: tuple[str, ...], html_file: str | None) -> None:
         click.echo(f"{found} left, and a comparison takes two.", err=True)
         sys.exit(BAD_INPUT)
     compared = comparison.compare(shelf.results)
-    problem = _write(compared, None, html_file)
+    problem = _write(compared, files)
     _print_comparison(compared)
     if problem:
         click.echo(problem, err=True)
@@ -258,14 +291,13 @@ def compare(files: tuple[str, ...], html_file: str | None) -> None:
     metavar="FILE",
     help="Write every point at once, a line of JSON each; a second call goes on where one stopped.",
 )
-@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
+@_file_options("points", leave_out="json")
 @click.option("--dask", "address", metavar="ADDRESS", help="Measure on the Dask cluster there.")
 def sweep(
     parameters: tuple[str, ...],
     over: tuple[str, ...],
     total: str | None,
     jsonl_file: str | None,
-    html_file: str | None,
     address: str | None,
     **values: Any,
 ) -> None:
@@ -277,11 +309,12 @@ def sweep(
     from explorer.study.journal import Journal, JournalError
     from explorer.study.running import Running
 
+    files = _files(values)
     try:
         given, problems = _flat(values, parameters)
         if problems:
             raise InvalidExperiment(problems)
-        _require_places({"jsonl": jsonl_file, "html": html_file})
+        _require_places({**({"jsonl": jsonl_file} if jsonl_file else {}), **files})
         wanted = Sweep(given, over, total=total)
         with ExitStack() as stack:
             journal = stack.enter_context(Journal(jsonl_file, wanted)) if jsonl_file else None
@@ -300,25 +333,24 @@ def sweep(
     except OSError as error:
         click.echo(f"--jsonl: {jsonl_file} cannot be used: {error.strerror or error}.", err=True)
         sys.exit(FAILED)
-    _end(ending, None, html_file, _SWEPT)
+    _end(ending, files, _SWEPT)
 
 
 @cli.command()
 @_field_options(list(of_flow.FIELDS.values()))
-@click.option("--json", "json_file", metavar="FILE", help="Write the Flow as JSON.")
-@click.option("--html", "html_file", metavar="FILE", help="Write a self-contained page.")
-def flow(json_file: str | None, html_file: str | None, **values: Any) -> None:
+@_file_options("Flow")
+def flow(**values: Any) -> None:
     """Show how gradients shrink or grow on their way back through a recurrent network.
 
     The exit code is 0 when it is done, 2 for bad input, 1 for a failed run, 130 when cancelled.
     """
-    options = frozenset(of_flow.FIELDS)
+    options, files = frozenset(of_flow.FIELDS), _files(values)
     try:
         experiment = FlowExperiment.from_values(_given(values))
-        _require_places({"json": json_file, "html": html_file})
+        _require_places(files)
     except InvalidExperiment as error:
         _refuse(error.problems, options)
-    _run(experiment, json_file, html_file, options)
+    _run(experiment, files, options)
 
 
 _OF_CODE = ("function", "size", "dtype", "device", "compile", "heads", "seed")
@@ -351,7 +383,8 @@ def code(parameters: tuple[str, ...], path: str, output: str | None, **values: A
     options = frozenset((*_OF_CODE, "paths", "output"))
     try:
         experiment = _experiment(values | {"paths": (path,)}, parameters)
-        _require_places({"output": output})
+        if output is not None:
+            _require_place("output", output)
         text = script(experiment, *experiment.paths)
     except InvalidExperiment as error:
         _refuse(error.problems, options)
@@ -372,8 +405,7 @@ def code(parameters: tuple[str, ...], path: str, output: str | None, **values: A
 
 def _run(
     experiment: Experiment | FlowExperiment,
-    json_file: str | None,
-    html_file: str | None,
+    files: Mapping[str, str],
     options: frozenset[str],
     *,
     full: bool = False,
@@ -384,12 +416,10 @@ def _run(
     """
     from explorer.worker import Worker
 
-    _end(_follow(Worker().submit(experiment, full=full)), json_file, html_file, options)
+    _end(_follow(Worker().submit(experiment, full=full)), files, options)
 
 
-def _end(
-    ending: Ending, json_file: str | None, html_file: str | None, options: frozenset[str]
-) -> NoReturn:
+def _end(ending: Ending, files: Mapping[str, str], options: frozenset[str]) -> NoReturn:
     """Writes and prints what was seen, and ends with the exit code."""
     if isinstance(ending, Failed):
         if ending.kind == "invalid":
@@ -398,7 +428,7 @@ def _end(
     seen = ending.result
     if seen is not None:
         # The files first: a reader of the output who leaves early (`| head`) must not cost them.
-        problem = _write(seen, json_file, html_file)
+        problem = _write(seen, files)
         if isinstance(seen, Flow):
             _print_flow(seen)
         elif isinstance(seen, Study):
@@ -480,15 +510,21 @@ _SHARED = frozenset(field.name for field in _shared_fields())
 _SWEPT = _SHARED | {"over", "total", "jsonl", "dask"}
 
 
-def _require_places(files: Mapping[str, str | None]) -> None:
-    """Raises InvalidExperiment unless files can be written there, by the names of the options."""
-    for name, file in files.items():
-        if file is not None:
-            _require_place(name, file)
+def _require_places(files: Mapping[str, str]) -> None:
+    """Raises InvalidExperiment for what cannot be written, by the names of the options: before
+    the run, not after."""
+    for name, where in files.items():
+        if name not in _PICTURES:
+            _require_place(name, where)
+            continue
+        from explorer.pictures import lacking
+
+        if problem := _no_folder(Path(where)) or lacking():
+            raise InvalidExperiment({name: problem})
 
 
 def _require_place(name: str, file: str) -> None:
-    """The same of one: before the run, not after."""
+    """Raises InvalidExperiment unless a file can be written there."""
     path = Path(file)
     problem = ""
     try:
@@ -510,6 +546,21 @@ def _require_place(name: str, file: str) -> None:
         raise InvalidExperiment({name: problem})
 
 
+def _no_folder(path: Path) -> str:
+    """Why there is, and can be made, no folder for pictures, as a sentence; else empty."""
+    try:
+        if path.exists() and not path.is_dir():
+            return f"{path} is a file. Give the name of a folder."
+        folder = path if path.exists() else path.parent
+        if not folder.is_dir():
+            return f"The folder {folder} does not exist. Make it first, or choose another."
+        if not _takes_files(folder):
+            return f"The folder {folder} cannot be written to. Choose another."
+    except OSError as error:
+        return f"{shown(path)} cannot be a folder: {error.strerror}."
+    return ""
+
+
 def _takes_files(folder: Path) -> bool:
     """Whether a file can be made there. Its permissions do not tell: root has them all."""
     import tempfile
@@ -524,7 +575,7 @@ def _takes_files(folder: Path) -> bool:
 def _refuse(problems: Mapping[str, str], options: frozenset[str]) -> NoReturn:
     """Says what is wrong with every option, and ends with the exit code for bad input."""
     for name, problem in problems.items():
-        option = _option(name) if name in (*options, "json", "html") else "--param"
+        option = _option(name) if name in (*options, *_FILES) else "--param"
         click.echo(f"{option}: {problem}", err=True)
     sys.exit(BAD_INPUT)
 
@@ -657,25 +708,29 @@ def _print_tables(tables: Iterable[Table]) -> None:
         console.print(grid, markup=False)
 
 
-def _write(
-    result: Seen | Comparison, json_file: str | None, html_file: str | None
-) -> str:
+def _write(seen: Seen | Comparison, files: Mapping[str, str]) -> str:
     """Writes the files that were asked for; returns what went wrong, as a sentence, or ""."""
-    if json_file is None and html_file is None:
+    if not files:
         return ""
     from explorer.export import to_html, write_text
+    from explorer.rows import to_csv
 
-    texts = []
-    if json_file is not None:
-        texts.append((json_file, result.to_json() + "\n"))
-    if html_file is not None:
-        texts.append((html_file, to_html(result)))
+    make = {
+        "json": lambda: seen.to_json() + "\n",
+        "csv": lambda: to_csv(seen),
+        "html": lambda: to_html(seen),
+    }
     try:
         # In here a signal is an exception, so that no half of a file stays beside it.
         with signals.handled(signal.default_int_handler):
-            for file, text in texts:
-                write_text(file, text)
-    except OSError as error:
+            for name, where in files.items():
+                if name in _PICTURES:
+                    from explorer.pictures import write_pictures
+
+                    write_pictures(seen, where, _PICTURES[name])
+                else:
+                    write_text(where, make[name]())
+    except (OSError, RuntimeError) as error:
         return str(error)
     except KeyboardInterrupt:
         signals.end_cancelled(signal.SIGINT, None)

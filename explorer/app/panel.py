@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import ipywidgets as widgets
 
 from explorer.app.control import hint
+from explorer.app.downloads import Downloads, files_of
 from explorer.app.part import Part
 from explorer.app.runner import Runner
 from explorer.app.state import PAGE_DEFAULTS, Entries
@@ -58,6 +59,7 @@ class Panel(Part):
         self._loading = True
         self._link_problems = state.load(query)
         self.build()
+        self.downloads = Downloads(self._guarded, files_of(lambda: self.runner.result))
         self.run = widgets.Button(description="Run", button_style="primary")
         self.cancel = widgets.Button(description="Cancel", disabled=True)
         self.reset = widgets.Button(description="Reset", tooltip="Everything as at the beginning")
@@ -99,7 +101,9 @@ class Panel(Part):
         going.add_class("explorer-run")
         left = widgets.VBox([going, self.controls.widget])
         left.add_class("explorer-left")
-        body = widgets.Box([left, self.pictures.widget])
+        right = widgets.VBox([self.pictures.widget, self.downloads.widget])
+        right.add_class("explorer-right")
+        body = widgets.Box([left, right])
         body.add_class("explorer-body")
         whole = widgets.VBox([style(), body, self._link])
         whole.add_class("explorer")
@@ -158,6 +162,7 @@ class Panel(Part):
 
     def _show_result(self, change: Any) -> None:
         self.pictures.show(change["new"])
+        self.downloads.enable()
         self.pictures.mark(self.state.experiment)
 
     def _show_status(self) -> None:
