@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import ipywidgets as widgets
 
 from explorer.app.control import hint
-from explorer.app.downloads import Downloads, files_of
+from explorer.app.downloads import OF_A_RUN, Downloads
 from explorer.app.part import Part
 from explorer.app.runner import Runner
 from explorer.app.state import PAGE_DEFAULTS, Entries
@@ -51,6 +51,7 @@ class Panel(Part):
 
     controls: Controlling
     pictures: Picturing
+    kinds = OF_A_RUN  # of files to download
 
     def __init__(self, state: Entries, runner: Runner, query: str = "") -> None:
         super().__init__()
@@ -59,7 +60,7 @@ class Panel(Part):
         self._loading = True
         self._link_problems = state.load(query)
         self.build()
-        self.downloads = Downloads(self._guarded, files_of(lambda: self.runner.result))
+        self.downloads = Downloads(self._guarded, lambda: self.runner.result, self.kinds)
         self.run = widgets.Button(description="Run", button_style="primary")
         self.cancel = widgets.Button(description="Cancel", disabled=True)
         self.reset = widgets.Button(description="Reset", tooltip="Everything as at the beginning")
@@ -162,7 +163,7 @@ class Panel(Part):
 
     def _show_result(self, change: Any) -> None:
         self.pictures.show(change["new"])
-        self.downloads.enable()
+        self.downloads.offer()
         self.pictures.mark(self.state.experiment)
 
     def _show_status(self) -> None:
