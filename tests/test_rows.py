@@ -1,31 +1,12 @@
-import csv
-import io
 import math
 import statistics
-from typing import Any
 
 import pytest
 
-from explorer.flow.experiment import FlowExperiment
-from explorer.flow.result import Fan
-from explorer.flow.rows import COLUMNS as FLOW_COLUMNS
 from explorer.result import Array
 from explorer.rows import COLUMNS, to_csv
-from tests.flow.flows import WAYS, infinite, linear, of
+from tests.delimited import numbers, only, read
 from tests.results import COUNTS, good, head, inspected, real, result, scaled, timed, untimed
-
-
-def read(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-def only(rows: list[dict[str, str]], **given: str) -> list[dict[str, str]]:
-    return [row for row in rows if all(row[name] == value for name, value in given.items())]
-
-
-def numbers(rows: list[dict[str, str]], *names: str) -> list[Any]:
-    found = [tuple(float(row[name]) for name in names) for row in rows]
-    return [each[0] for each in found] if len(names) == 1 else found
 
 
 def test_every_number_of_a_run_is_read_back_as_it_was() -> None:
@@ -147,41 +128,6 @@ def test_text_of_several_lines_with_quotes_and_commas_is_one_cell() -> None:
     (row,) = only(read(text), record="gradient")
     assert row["head"] == name
     assert text.endswith("\r\n") and text.startswith("record,path,")
-
-
-def test_a_flow_has_a_row_for_every_state_and_loss() -> None:
-    fan = Fan(times=(0, 5), largest=(2.0, 1.0), upper=(1.5, None), median=(1.0, None),
-              lower=(0.5, None), smallest=(0.25, 1.0))  # fmt: skip
-    seen = linear(ways=WAYS, fan=fan)
-    rows = read(to_csv(seen))
-    assert tuple(rows[0]) == FLOW_COLUMNS
-    for loss, norms in seen.gradients.items():
-        found = numbers(only(rows, record="gradient", loss=loss), "t", "gradient_norm")
-        assert found == list(enumerate(norms))
-    states = only(rows, record="state")
-    assert numbers(states, "t", "bound") == list(enumerate(seen.bound))
-    assert states[0]["step_norm"] == "", "no step leads to x"
-    assert numbers(states[1:], "step_norm") == list(seen.steps)
-    assert [row["step"] for row in states[1:]] == list(seen.names)
-    names = ("largest", "upper_quartile", "median", "lower_quartile", "smallest")
-    assert [states[0][name] for name in names] == ["2.0", "1.5", "1.0", "0.5", "0.25"]
-    assert [states[5][name] for name in names] == ["1.0", "", "", "", "1.0"]
-    assert states[1]["largest"] == ""
-    for way in ("naive", "jacobians", "chain"):
-        runs = numbers(only(rows, record="run", way=way), "seconds")
-        assert runs == list(getattr(WAYS, way).runs)
-    assert only(rows, steps="6", dtype="float64", samples="1", cell="") == rows
-
-
-def test_a_flow_of_the_panel_says_its_setting() -> None:
-    chosen = FlowExperiment(size=4, steps=6, start="gain", gain=0.5, seed=3)
-    rows = read(to_csv(of(chosen)))
-    assert only(rows, cell="tanh", start="gain", gain="0.5", size="4", seed="3") == rows
-
-
-def test_a_flow_that_overflows_says_so() -> None:
-    rows = only(read(to_csv(infinite())), record="gradient", loss="loss 1")
-    assert [row["gradient_norm"] for row in rows[:6]] == ["Inf"] * 6
 
 
 def test_of_many_heads_all_are_there() -> None:
