@@ -69,6 +69,8 @@ def write_pictures(seen: Seen | Comparison, folder: str | Path, kind: Kind) -> l
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"Cannot make {folder}: there is no folder {folder.parent}.")
     drawn = _figures(seen)
+    if not drawn:  # a sweep without a point
+        return []
     for figure in drawn.values():
         # What a click on the page brings to light has no place where nothing can be clicked.
         figure.update_traces(showlegend=False, selector={"visible": "legendonly"})

@@ -7,16 +7,22 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from explorer.comparing.comparison import compare
+from explorer.comparing.figures import figures as comparing_figures
 from explorer.figures import figures
 from explorer.flow.figures import figures as flow_figures
 from explorer.pictures import lacking, write_pictures
+from explorer.study.figures import figures as study_figures
 from tests.browser import chromium
+from tests.comparing.results import elsewhere, measured
 from tests.flow.flows import linear
 from tests.results import good
+from tests.study.points import growing, study
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -56,6 +62,25 @@ def test_an_svg_has_its_title_on_white_in_a_notebook_too(tmp_path: Path) -> None
         background = drawing.find(f"{SVG}rect")
         assert background is not None
         assert "fill: rgb(255, 255, 255)" in (background.get("style") or "")
+
+
+@pytest.mark.parametrize(
+    ("seen", "names"),
+    [
+        (study({"size": "10,20", "heads": "1,2"}, growing), study_figures),
+        (compare({"laptop": measured(), "gpu": elsewhere()}), comparing_figures),
+    ],
+)
+def test_pictures_of_a_sweep_and_of_a_comparison(seen: Any, names: Any, tmp_path: Path) -> None:
+    files = write_pictures(seen, tmp_path, "svg")
+    assert [file.name for file in files] == [f"{name}.svg" for name in names(seen)]
+    for file in files:
+        assert ElementTree.parse(file).getroot().tag == f"{SVG}svg"
+
+
+def test_a_sweep_without_a_point_has_no_pictures(tmp_path: Path) -> None:
+    assert write_pictures(study({"size": "10,20"}, growing, 0), tmp_path / "none", "png") == []
+    assert os.listdir(tmp_path) == []
 
 
 def test_another_kind_is_refused(tmp_path: Path) -> None:
