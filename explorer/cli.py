@@ -314,7 +314,7 @@ def sweep(
         given, problems = _flat(values, parameters)
         if problems:
             raise InvalidExperiment(problems)
-        _require_places({**({"jsonl": jsonl_file} if jsonl_file else {}), **files})
+        _require_places({"jsonl": jsonl_file, **files})
         wanted = Sweep(given, over, total=total)
         with ExitStack() as stack:
             journal = stack.enter_context(Journal(jsonl_file, wanted)) if jsonl_file else None
@@ -358,13 +358,7 @@ _OF_CODE = ("function", "size", "dtype", "device", "compile", "heads", "seed")
 
 @cli.command()
 @_field_options([field for field in _shared_fields() if field.name in _OF_CODE])
-@click.option(
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A parameter of the function; see `explorer list`. May be given several times.",
-)
+@_param_option
 @click.option(
     "--path",
     metavar="CHOICE",
@@ -383,8 +377,7 @@ def code(parameters: tuple[str, ...], path: str, output: str | None, **values: A
     options = frozenset((*_OF_CODE, "paths", "output"))
     try:
         experiment = _experiment(values | {"paths": (path,)}, parameters)
-        if output is not None:
-            _require_place("output", output)
+        _require_places({"output": output})
         text = script(experiment, *experiment.paths)
     except InvalidExperiment as error:
         _refuse(error.problems, options)
@@ -510,10 +503,12 @@ _SHARED = frozenset(field.name for field in _shared_fields())
 _SWEPT = _SHARED | {"over", "total", "jsonl", "dask"}
 
 
-def _require_places(files: Mapping[str, str]) -> None:
+def _require_places(files: Mapping[str, str | None]) -> None:
     """Raises InvalidExperiment for what cannot be written, by the names of the options: before
     the run, not after."""
     for name, where in files.items():
+        if where is None:
+            continue
         if name not in _PICTURES:
             _require_place(name, where)
             continue
