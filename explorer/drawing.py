@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 import plotly.graph_objects as go
 
@@ -23,6 +23,11 @@ CONFIG: dict[str, Any] = {
     "modeBarButtonsToRemove": ["select2d", "lasso2d"],
 }
 """plotly's configuration for every figure."""
+
+Kind = Literal["png", "svg"]
+"""What a picture can be saved as."""
+
+_SAVED = 1000  # units of a saved picture's width, twice as many pixels in a PNG: fits a slide
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ _PIXELS = {"height", "size", "thickness", "ticklen", "xshift", "yshift"}
 _PIXELS_OF: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("line", "error_x", "error_y"), ("width",)),
     **dict.fromkeys(("margin", "pad"), ("l", "r", "t", "b")),
+    "toImageButtonOptions": ("width",),
 }
 _CLEAR = "rgba(0,0,0,0)"
 _FONT = "system-ui, sans-serif"
@@ -85,11 +91,30 @@ def waiting() -> go.Figure:
     return figure
 
 
-def mime_bundle(figure: go.Figure) -> dict[str, Any]:
-    """What a notebook displays, as plain data: plotly's own type, and the title as text."""
+def saved(figure: go.Figure, kind: Kind) -> dict[str, Any]:
+    """How a picture is saved, as plotly names it: its kind, size and pixels for a unit of it."""
+    return {
+        "format": kind,
+        "width": _SAVED,
+        "height": figure.layout.height,
+        "scale": 2 if kind == "png" else 1,
+    }
+
+
+def config(figure: go.Figure, filename: str = "explorer", kind: Kind = "png") -> dict[str, Any]:
+    """plotly's configuration with what the button in the figure's corner saves: a file of that
+    kind and name, its ending left out."""
+    return {**CONFIG, "toImageButtonOptions": {"filename": filename, **saved(figure, kind)}}
+
+
+def mime_bundle(
+    figure: go.Figure, filename: str = "explorer", kind: Kind = "png"
+) -> dict[str, Any]:
+    """What a notebook displays, as plain data: plotly's own type, with the file that its button
+    saves, and the title as text."""
     drawing = json.loads(figure.to_json())
     return {
-        _PLOTLY: {**drawing, "config": CONFIG},
+        _PLOTLY: {**drawing, "config": config(figure, filename, kind)},
         "text/plain": drawing["layout"]["title"]["text"],
     }
 
@@ -100,7 +125,7 @@ def enlarged(bundle: dict[str, Any], factor: float) -> dict[str, Any]:
     if factor == 1:
         return bundle
     drawing = bundle[_PLOTLY]
-    parts = {name: _scaled(drawing[name], factor, name) for name in ("data", "layout")}
+    parts = {name: _scaled(drawing[name], factor, name) for name in ("data", "layout", "config")}
     return {**bundle, _PLOTLY: {**drawing, **parts}}
 
 
@@ -173,7 +198,7 @@ def frame(title: str, *subtitle: str, height: int, above: int = 0, legend: int) 
         margin={"l": 8, "r": 12, "t": top, "b": bottom},
         font={"family": _FONT, "size": 13},
         hoverlabel={"font": {"family": _FONT, "size": 12}},
-        paper_bgcolor=_CLEAR,
+        paper_bgcolor="white",  # of a picture that is saved: the page's own shows on the page
         plot_bgcolor=_CLEAR,
         barmode="overlay",
         showlegend=legend > 0,

@@ -18,10 +18,12 @@ from explorer.comparing import figures as comparing_figures
 from explorer.comparing import sentences as comparing_sentences
 from explorer.comparing import tables as comparing_tables
 from explorer.comparing.comparison import Comparison
-from explorer.drawing import CONFIG
+from explorer.drawing import config
+from explorer.events import Seen
 from explorer.experiment import table
 from explorer.fields import Field
 from explorer.figures import figures
+from explorer.filenames import stem
 from explorer.flow import figures as flow_figures
 from explorer.flow import sentences as flow_sentences
 from explorer.flow import tables as flow_tables
@@ -44,25 +46,30 @@ def write_text(path: str | Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; the message says which file and why.
     """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """The same for what is no text."""
     path = Path(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
         if path.exists() and not path.is_file():
             # Not the target: that of /dev/stdout has no name that could be opened.
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content)
         elif not target.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {target.parent}")
         else:
-            _replace(target, text)
+            _replace(target, content)
     except OSError as error:
         raise type(error)(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, content: bytes) -> None:
     beside = target.with_name(f".explorer-{secrets.token_hex(4)}.part")
     try:
-        with beside.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with beside.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
@@ -71,7 +78,7 @@ def _replace(target: Path, text: str) -> None:
         raise
 
 
-def to_html(seen: Result | Flow | Study | Comparison) -> str:
+def to_html(seen: Seen | Comparison) -> str:
     """A page of its own: the sentences, the figures with their tables, the settings.
 
     It asks for nothing from outside and opens without a network; it follows the reader's light
@@ -100,7 +107,7 @@ def _of_result(result: Result) -> str:
         summary=sentences.summary(result),
         plan=sentences.plan(result),
         verdicts=_list(verdicts),
-        figures=_figures(figures(result), tables.tables(result)),
+        figures=_figures(result, figures(result), tables.tables(result)),
         jacobian=_list(map(escape, sentences.jacobian(result))),
         scaling=_list(map(escape, scaling)),
         notes=sentences.notes(result),
@@ -124,7 +131,7 @@ def _of_flow(flow: Flow) -> str:
         summary=flow_sentences.summary(flow),
         plan="",
         verdicts=_list(map(escape, said)),
-        figures=_figures(flow_figures.figures(flow), behind),
+        figures=_figures(flow, flow_figures.figures(flow), behind),
         jacobian="",
         scaling=ways,
         notes=flow_sentences.notes(flow),
@@ -153,8 +160,8 @@ def _of_study(study: Study) -> str:
         plan="",
         verdicts="",
         figures="".join(
-            f'<section aria-label="{escape(figure.layout.title.text)}">{_drawing(name, figure)}'
-            "</section>"
+            f'<section aria-label="{escape(figure.layout.title.text)}">'
+            f"{_drawing(study, name, figure)}</section>"
             for name, figure in drawn.items()
         ),
         jacobian="",
@@ -178,7 +185,7 @@ def _of_comparison(comparison: Comparison) -> str:
         summary=said.summary(comparison),
         plan="",
         verdicts=_list(map(escape, (*said.each(comparison), *said.gradients(comparison)))),
-        figures=_figures(drawn, behind),
+        figures=_figures(comparison, drawn, behind),
         jacobian="".join(_folded(table) for name, table in behind.items() if name not in drawn),
         scaling=_list(map(escape, said.experiments(comparison) + said.environments(comparison))),
         notes=said.notes(comparison),
@@ -188,7 +195,7 @@ def _of_comparison(comparison: Comparison) -> str:
 
 
 def _page(
-    seen: Result | Flow | Study | Comparison,
+    seen: Seen | Comparison,
     *,
     title: str,
     formula: str,
@@ -227,10 +234,14 @@ def _list(items: Iterable[str]) -> str:
     return f"<ul>{entries}</ul>" if entries else ""
 
 
-def _figures(drawn: Mapping[str, go.Figure], behind: Mapping[str, tables.Table]) -> str:
+def _figures(
+    seen: Seen | Comparison,
+    drawn: Mapping[str, go.Figure],
+    behind: Mapping[str, tables.Table],
+) -> str:
     return "".join(
         f'<section aria-label="{escape(behind[name].title)}">'
-        f"{_drawing(name, figure)}{_folded(behind[name])}</section>"
+        f"{_drawing(seen, name, figure)}{_folded(behind[name])}</section>"
         for name, figure in drawn.items()
     )
 
@@ -242,11 +253,11 @@ def _folded(table: tables.Table) -> str:
     )
 
 
-def _drawing(name: str, figure: go.Figure) -> str:
+def _drawing(seen: Seen | Comparison, name: str, figure: go.Figure) -> str:
     return str(
         plotly_div(
             figure,
-            config=CONFIG,
+            config=config(figure, f"{stem(seen)}-{name}"),
             include_plotlyjs=False,
             full_html=False,
             div_id=f"figure-{name}",

@@ -28,6 +28,7 @@ from explorer.flow.tables import tables as flow_tables
 from explorer.flow.tables import thinned
 from explorer.functions import FUNCTIONS
 from explorer.heads import HEADS
+from explorer.rows import to_csv
 from explorer.tables import tables
 from tests.work import handles, session, soon
 
@@ -126,9 +127,12 @@ def test_json_to_a_pipe_comes_before_the_tables() -> None:
     assert out[end:].strip().startswith(sentences.summary(result))
 
 
-def test_html_is_a_page_of_its_own(tmp_path: Path) -> None:
-    file = tmp_path / "result.html"
-    assert invoke(*SMALL, "--html", str(file)).exit_code == 0
+def test_html_is_a_page_of_its_own_and_csv_the_table_of_the_same_run(tmp_path: Path) -> None:
+    file, table_file, json_file = (tmp_path / f"result.{kind}" for kind in ("html", "csv", "json"))
+    places = ("--html", str(file), "--csv", str(table_file), "--json", str(json_file))
+    assert invoke(*SMALL, *places).exit_code == 0
+    result = explorer.Result.from_json(json_file.read_text())
+    assert table_file.read_bytes().decode() == to_csv(result)
     page = file.read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert "matrix exponential" in page.lower()
@@ -243,6 +247,9 @@ BAD: dict[str, tuple[list[str], list[str]]] = {
     ),
     "json folder": (["--json", "/no/such/r.json"], ["--json: The folder /no/such does not exist"]),
     "html folder": (["--html", "/no/such/r.html"], ["--html: The folder /no/such does not exist"]),
+    "csv folder": (["--csv", "/no/such/r.csv"], ["--csv: The folder /no/such does not exist"]),
+    "png folder": (["--png", "/no/such/pictures"], ["--png: The folder /no/such does not exist"]),
+    "svg is a file": (["--svg", __file__], [f"--svg: {__file__} is a file. Give the name of a fo"]),
     "json is a folder": (["--json", "/"], ["--json: / is a folder. Give the name of a file."]),
     "json empty": (["--json", ""], ["--json: . is a folder."]),
     "json too long": (["--json", "a" * 300], ["--json: aaa", "cannot be a file"]),
@@ -436,11 +443,12 @@ def test_signals_are_as_they_were_after_a_run() -> None:
 FLOW = ("flow", "--size", "8", "--steps", "12", "--repeats", "2")
 
 
-def test_flow_prints_its_sentences_and_tables_and_writes_both_files(tmp_path: Path) -> None:
-    json_file, html_file = tmp_path / "flow.json", tmp_path / "flow.html"
+def test_flow_prints_its_sentences_and_tables_and_writes_its_files(tmp_path: Path) -> None:
+    json_file, html_file, csv_file = (tmp_path / f"flow.{kind}" for kind in ("json", "html", "csv"))
     given = ("--cell", "relu", "--start", "gain", "--gain", "0.5", "--input-scale", "0.1")
     losses = ("--loss", "energy", "--loss", "class")
-    done = invoke(*FLOW, *given, *losses, "--json", str(json_file), "--html", str(html_file))
+    files = ("--json", str(json_file), "--html", str(html_file), "--csv", str(csv_file))
+    done = invoke(*FLOW, *given, *losses, *files)
     assert done.exit_code == 0, done.output
     seen = Flow.from_json(json_file.read_text())
     assert seen.experiment == FlowExperiment(
@@ -457,6 +465,7 @@ def test_flow_prints_its_sentences_and_tables_and_writes_both_files(tmp_path: Pa
         for row in few.rows:
             assert any(all(cell in line for cell in row) for line in lines)
     assert escape(said.summary(seen)) in html_file.read_text()
+    assert csv_file.read_bytes().decode() == to_csv(seen)
 
 
 BAD_FLOW = {

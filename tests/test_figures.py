@@ -460,7 +460,8 @@ def test_the_figures_in_their_order_that_leave_the_theme_open(make: Any) -> None
     assert list(figures(seen)) == ["time", "passes", "accuracy", "norms", *of_f, *of_a_scaling]
     for figure in figures(seen).values():
         layout = as_json(figure)["layout"]
-        assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert layout["paper_bgcolor"] == "white", "in a saved picture; the page shows its own"
         assert layout["autosize"] is True
         assert "width" not in layout
         assert "color" not in layout["font"]
@@ -530,10 +531,12 @@ def test_hostile_names_of_heads_are_shown_as_text(name: str) -> None:
 
 def test_the_bundle_is_plain_data_with_the_configuration() -> None:
     figure = figures(good())["time"]
-    bundle = mime_bundle(figure)
+    bundle = mime_bundle(figure, "its-name", "svg")
     assert bundle["text/plain"] == "Time per path"
     drawing = bundle["application/vnd.plotly.v1+json"]
+    button = drawing["config"].pop("toImageButtonOptions")
     assert drawing["config"] == CONFIG
+    assert (button["filename"], button["format"], button["width"]) == ("its-name", "svg", 1000)
     assert {name: drawing[name] for name in ("data", "layout")} == json.loads(figure.to_json())
     assert json.loads(json.dumps(bundle, allow_nan=False)) == bundle
 

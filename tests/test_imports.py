@@ -125,7 +125,7 @@ def test_only_the_page_knows_widgets(module: str) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        *("figures", "tables", "sentences", "export"),
+        *("figures", "tables", "sentences", "export", "pictures", "rows", "filenames"),
         *("flow.figures", "flow.tables", "flow.sentences"),
         *("comparing.figures", "comparing.tables", "comparing.sentences"),
     ],

@@ -8,6 +8,7 @@ from html import escape
 import ipywidgets as widgets
 
 from explorer.app.control import Guard, caption, hint, problem
+from explorer.app.downloads import OF_A_COMPARISON, Downloads, picture_kind
 from explorer.app.files import CHOOSE, LARGEST, File
 from explorer.app.panel import project, style
 from explorer.app.part import Part
@@ -20,6 +21,7 @@ from explorer.comparing.figures import figures
 from explorer.comparing.reading import Collection, Unreadable, read, short_names
 from explorer.comparing.tables import tables
 from explorer.drawing import mime_bundle
+from explorer.filenames import stem
 from explorer.result import Result
 from explorer.tables import Table, to_html
 from explorer.units import size
@@ -55,6 +57,9 @@ class ComparePanel(Part):
         self._problems = widgets.HTML()
         self._list = widgets.VBox()
         self.pictures = ComparisonPictures(self._guarded)
+        self.downloads = Downloads(
+            self._guarded, lambda: self.pictures.comparison, OF_A_COMPARISON
+        )
         self.widget = self._layout()
         self.add.on_click(self._guarded(lambda button: self._add_last()))
         self.clear.on_click(self._guarded(lambda button: self._cleared()))
@@ -74,7 +79,9 @@ class ComparePanel(Part):
             [buttons, self.sharing.widget, about, self._problems, self._fault, self._list]
         )
         left.add_class("explorer-left")
-        body = widgets.Box([left, self.pictures.widget])
+        right = widgets.VBox([self.pictures.widget, self.downloads.widget])
+        right.add_class("explorer-right")
+        body = widgets.Box([left, right])
         body.add_class("explorer-body")
         whole = widgets.VBox([style(), body])
         whole.add_class("explorer")
@@ -133,6 +140,7 @@ class ComparePanel(Part):
             row.close()
         rows = [self._row(name, result) for name, result in results.items()]
         self._list.children = [caption("Results"), *rows] if rows else []
+        self.downloads.offer(len(results) > 1)
         if len(results) > 1:
             self.pictures.show(compare(results))
         else:
@@ -173,18 +181,20 @@ def _data(file: File) -> bytes:
 
 
 class ComparisonPictures:
-    """Built once, empty; `show` fills it."""
+    """Built once, empty; `show` fills it. `comparison` is the one on show, None for none."""
 
     def __init__(self, guard: Guard) -> None:
+        self.comparison: Comparison | None = None
         self._summary, self._each, self._differences = (widgets.HTML() for _ in range(3))
         self._further, self._notes = widgets.HTML(), widgets.HTML()
         self._cards = {name: Card(name) for name in NAMES}
         self._grid = grid_of(())
+        self._kind = picture_kind(guard, lambda kind: self._draw())
         self._differences.add_class("explorer-differences")
         self.widget = widgets.VBox(
             [
                 *(self._summary, self._each, self._grid, self._differences, self._further),
-                self._notes,
+                *(self._notes, self._kind),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -199,27 +209,36 @@ class ComparisonPictures:
         for part in (self._each, self._differences, self._further, self._notes):
             part.value = ""
         self._grid.children = ()
+        self.comparison = None
         self._summary.value = status(sentence)
 
     def show(self, comparison: Comparison) -> None:
+        self.comparison = comparison
         self._summary.value = status(sentences.summary(comparison))
         self._each.value = listed(sentences.each(comparison))
-        behind = tables(comparison)
-        drawn = figures(comparison)
-        for name, figure in drawn.items():
-            self._cards[name].draw(mime_bundle(figure))
-            self._cards[name].tabulate(behind[name])
-        cards = [self._cards[name].widget for name in drawn]
-        if list(self._grid.children) != cards:
-            self._grid.children = cards
+        self._draw()
         self._differences.value = _captioned(
             "What differs",
             [*sentences.experiments(comparison), *sentences.environments(comparison)],
         ) + _captioned("Gradients", sentences.gradients(comparison))
+        self._notes.value = listed(sentences.notes(comparison))
+
+    def _draw(self) -> None:
+        """Draws the comparison on show, with the tables."""
+        if self.comparison is None:
+            return
+        behind = tables(self.comparison)
+        drawn = figures(self.comparison)
+        for name, figure in drawn.items():
+            bundle = mime_bundle(figure, f"{stem(self.comparison)}-{name}", self._kind.value)
+            self._cards[name].draw(bundle)
+            self._cards[name].tabulate(behind[name])
+        cards = [self._cards[name].widget for name in drawn]
+        if list(self._grid.children) != cards:
+            self._grid.children = cards
         self._further.value = "".join(
             _folded(table) for name, table in behind.items() if name not in drawn
         )
-        self._notes.value = listed(sentences.notes(comparison))
 
 
 def _captioned(title: str, said: Sequence[str]) -> str:

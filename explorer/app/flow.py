@@ -15,12 +15,14 @@ from explorer.app.control import (
     Several,
     TextControl,
 )
+from explorer.app.downloads import picture_kind
 from explorer.app.panel import AUTO, Panel
 from explorer.app.pictures import Card, grid_of, listed, paragraph, status
 from explorer.app.runner import Runner
 from explorer.app.state import SHOWN, FlowState
 from explorer.drawing import mime_bundle
 from explorer.events import Device
+from explorer.filenames import stem
 from explorer.flow import sentences
 from explorer.flow.experiment import FIELDS, LOSSES, FlowExperiment
 from explorer.flow.figures import figures
@@ -148,11 +150,12 @@ class FlowPictures:
         self._cause, self._ways, self._notes = (widgets.HTML() for _ in range(3))
         self.remedies = widgets.HBox()
         self.remedies.add_class("explorer-remedies")
+        self._kind = picture_kind(guard, lambda kind: self._draw())
         self._cards = {name: Card(name) for name in NAMES}
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self._compared, self._cause, self.remedies),
-                *(grid_of(self._cards.values()), self._ways, self._notes),
+                *(grid_of(self._cards.values()), self._ways, self._notes, self._kind),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -185,10 +188,10 @@ class FlowPictures:
         compared = sentences.compared(before, flow) if before is not None else ""
         self._compared.value = paragraph("explorer-compared", compared)
         self._cause.value = paragraph("explorer-cause", sentences.cause(flow))
+        self._draw()
         found = tables(flow, before)
-        for name, figure in figures(flow, before).items():
-            self._cards[name].draw(mime_bundle(figure))
-            self._cards[name].tabulate(found[name])
+        for name, card in self._cards.items():
+            card.tabulate(found[name])
         ways = found["ways"]
         behind = f"<details><summary>Table: {escape(ways.title)}</summary>{to_html(ways)}</details>"
         said = sentences.ways(flow)
@@ -196,6 +199,14 @@ class FlowPictures:
         self._notes.value = listed(sentences.notes(flow))
         done = experiment is not None and flow.status == "done"
         self._offer(sentences.remedies(experiment, flow) if done and experiment else [])
+
+    def _draw(self) -> None:
+        """Draws the Flow on show."""
+        if self.flow is None:
+            return
+        for name, figure in figures(self.flow, self._before(self.flow)).items():
+            bundle = mime_bundle(figure, f"{stem(self.flow)}-{name}", self._kind.value)
+            self._cards[name].draw(bundle)
 
     def _offer(self, changes: list[tuple[str, FlowExperiment]]) -> None:
         for old in self.remedies.children:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import ipywidgets as widgets
 
 from explorer.app.control import hint
+from explorer.app.downloads import OF_A_RUN, Downloads
 from explorer.app.part import Part
 from explorer.app.runner import Runner
 from explorer.app.sharing import Sharing
@@ -58,6 +59,7 @@ class Panel(Part):
 
     controls: Controlling
     pictures: Picturing
+    kinds = OF_A_RUN  # of files to download
 
     def __init__(self, state: Entries, runner: Runner, query: str = "") -> None:
         super().__init__()
@@ -66,6 +68,7 @@ class Panel(Part):
         self._loading = True
         self._link_problems = state.load(query)
         self.build()
+        self.downloads = Downloads(self._guarded, lambda: self.runner.result, self.kinds)
         self.run = widgets.Button(description="Run", button_style="primary")
         self.cancel = widgets.Button(description="Cancel", disabled=True)
         self.reset = widgets.Button(description="Reset", tooltip="Everything as at the beginning")
@@ -112,7 +115,9 @@ class Panel(Part):
         going.add_class("explorer-run")
         left = widgets.VBox([going, self.controls.widget])
         left.add_class("explorer-left")
-        body = widgets.Box([left, self.pictures.widget])
+        right = widgets.VBox([self.pictures.widget, self.downloads.widget])
+        right.add_class("explorer-right")
+        body = widgets.Box([left, right])
         body.add_class("explorer-body")
         whole = widgets.VBox([style(), body])
         whole.add_class("explorer")
@@ -180,6 +185,7 @@ class Panel(Part):
 
     def _show_result(self, change: Any) -> None:
         self.pictures.show(change["new"])
+        self.downloads.offer()
         self.pictures.mark(self.state.experiment)
 
     def _show_status(self) -> None:

@@ -10,9 +10,11 @@ import ipywidgets as widgets
 
 from explorer import sentences
 from explorer.app.control import Guard
-from explorer.drawing import enlarged, mime_bundle, waiting
+from explorer.app.downloads import picture_kind
+from explorer.drawing import Kind, enlarged, mime_bundle, waiting
 from explorer.experiment import Experiment
 from explorer.figures import figures
+from explorer.filenames import stem
 from explorer.result import Result
 from explorer.tables import Table, tables, to_html
 
@@ -35,6 +37,7 @@ class Pictures:
         self._factor = 1.0
         self._result: Result | None = None
         self._of: Experiment | None = None
+        self._kind = picture_kind(guard, lambda kind: self._redraw())
         grid = grid_of(self._cards.values())
         self._jacobian = grid_of(())
         self._jacobian_words = widgets.HTML()
@@ -58,7 +61,7 @@ class Pictures:
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self._plan, self._verdicts, grid),
-                *(self._jacobian_part, self._scaling_part, self._notes),
+                *(self._jacobian_part, self._scaling_part, self._notes, self._kind),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -123,8 +126,10 @@ class Pictures:
         if self._result is None:
             return
         drawn = figures(self._result, self.relative_to.value)
+        kind: Kind = self._kind.value
         for name, figure in drawn.items():
-            self._cards[name].draw(mime_bundle(figure))
+            bundle = mime_bundle(figure, f"{stem(self._result)}-{name}", kind)
+            self._cards[name].draw(bundle)
         further = [name for name in drawn if name not in NAMES]
         scaling = [name for name in further if name.startswith("scaling-")]
         self._place(self._jacobian_part, self._jacobian, [n for n in further if n not in scaling])

@@ -9,12 +9,14 @@ import ipywidgets as widgets
 
 from explorer.app.control import Control, Guard, Row, TextControl, hint
 from explorer.app.controls import Controls
+from explorer.app.downloads import OF_A_STUDY, picture_kind
 from explorer.app.panel import Panel
 from explorer.app.pictures import Card, grid_of, listed, status
 from explorer.app.runner import Runner
 from explorer.app.state import SHOWN, SWEEP_FIELDS, SweepState
 from explorer.drawing import mime_bundle
 from explorer.events import Device
+from explorer.filenames import stem
 from explorer.study import sentences
 from explorer.study.axis import Value, text
 from explorer.study.figures import chosen, figures
@@ -31,6 +33,7 @@ class SweepPanel(Panel):
     """The panel."""
 
     state: SweepState
+    kinds = OF_A_STUDY
 
     def __init__(self, runner: Runner, query: str = "") -> None:
         super().__init__(SweepState(), runner, query)
@@ -88,11 +91,12 @@ class StudyPictures:
         self._grid = grid_of(self._cards.values())
         self.choices = widgets.HBox()
         self.choices.add_class("explorer-choices")
+        self._kind = picture_kind(guard, lambda kind: self._redraw())
         self._offered: dict[str, tuple[Value, ...]] = {}
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self.choices),
-                *(self._grid, self._table, self._notes),
+                *(self._grid, self._table, self._notes, self._kind),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -165,4 +169,5 @@ class StudyPictures:
         names = [axis.name for axis in self.study.axes[1:]]
         choice = {name: box.value for name, box in zip(names, self.choices.children, strict=True)}
         for name, figure in figures(self.study, choice).items():
-            self._cards[name].draw(mime_bundle(figure))
+            bundle = mime_bundle(figure, f"{stem(self.study)}-{name}", self._kind.value)
+            self._cards[name].draw(bundle)

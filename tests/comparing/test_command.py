@@ -12,6 +12,7 @@ from explorer.cli import cli
 from explorer.comparing import sentences
 from explorer.comparing.comparison import compare
 from explorer.export import to_html
+from explorer.rows import to_csv
 from tests.comparing.results import elsewhere, measured
 from tests.flow.flows import linear
 
@@ -31,7 +32,7 @@ def invoke(*arguments: str) -> click.testing.Result:
 
 
 def test_the_sentences_and_the_tables_are_printed_and_the_page_is_written(folder: Path) -> None:
-    done = invoke("laptop.json", "gpu.json", "--html", "both.html")
+    done = invoke("laptop.json", "gpu.json", "--html", "both.html", "--csv", "both.csv")
     assert done.exit_code == 0 and done.stderr == ""
     found = compare({"laptop": measured(), "gpu": elsewhere()})
     assert done.stdout.splitlines()[0] == sentences.summary(found)
@@ -39,6 +40,7 @@ def test_the_sentences_and_the_tables_are_printed_and_the_page_is_written(folder
         assert sentence in done.stdout
     assert "2.5× faster" in done.stdout and "Ratio of the times" in done.stdout
     assert (folder / "both.html").read_text() == to_html(found)
+    assert (folder / "both.csv").read_bytes().decode() == to_csv(found)
 
 
 def test_what_cannot_be_read_is_told_and_the_others_are_compared(folder: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_table_stands_behind_every_figure(make: Any) -> None:
         assert {len(row) for row in table.rows} <= {len(table.columns)}
     for name in figures(found):
         layout = drawn(found, name)["layout"]
-        assert layout["paper_bgcolor"] == "rgba(0,0,0,0)" and "width" not in layout
+        assert layout["paper_bgcolor"] == "white" and "width" not in layout
         assert "<b>first" not in json.dumps(layout)
 
 

@@ -133,7 +133,8 @@ def test_the_figures_leave_the_theme_open(make: Any) -> None:
     flow = make()
     for name in figures(flow):
         layout = drawn(flow, name)["layout"]
-        assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert layout["paper_bgcolor"] == "white", "in a saved picture; the page shows its own"
         assert "width" not in layout and "color" not in layout["font"]
 
 

@@ -14,6 +14,7 @@ from explorer.study import sentences
 from explorer.study.journal import read_study
 from explorer.study.study import Study
 from explorer.study.tables import table
+from tests.delimited import read
 from tests.study.points import growing, study
 from tests.study.writing import finished
 from tests.test_export import Page
@@ -34,7 +35,8 @@ def test_the_help_tells_how_axes_are_written_and_has_no_field_that_is_not_swept(
     words = " ".join(shown.stdout.split())
     for each in ("NAME=A,B,C", "NAME=LOW:HIGH:logN", "NAME=LOW:HIGH:linN", "up to 3 times",
                  "heads=K is the first K of the powers set", "--total SECONDS", "--jsonl FILE",
-                 "--html FILE", "--dask ADDRESS", "--head HEAD", "--budget"):  # fmt: skip
+                 "--html FILE", "--csv FILE", "--png FOLDER", "--dask ADDRESS", "--head HEAD",
+                 "--budget"):  # fmt: skip
         assert each in words
     assert "--scaling" not in words
     assert " sweep " in CliRunner().invoke(cli, ["--help"]).stdout
@@ -61,6 +63,8 @@ def test_the_help_tells_how_axes_are_written_and_has_no_field_that_is_not_swept(
         (("--over", "size=2,3", "--jsonl", "/nowhere/at/all/s.jsonl"),
          "--jsonl: The folder /nowhere/at/all does not exist."),
         (("--over", "size=2,3", "--html", "."), "--html: . is a folder."),
+        (("--over", "size=2,3", "--csv", "."), "--csv: . is a folder."),
+        (("--over", "size=2,3", "--svg", __file__), f"--svg: {__file__} is a file. Give the"),
     ],
 )  # fmt: skip
 def test_bad_input_is_a_sentence_at_its_option_and_exit_code_2(
@@ -96,8 +100,9 @@ def test_a_file_of_another_sweep_is_refused_and_stays_as_it_is(tmp_path: Path) -
 
 
 def test_a_sweep_is_printed_written_and_its_page_made(tmp_path: Path) -> None:
-    lines, html = tmp_path / "study.jsonl", tmp_path / "study.html"
-    arguments = ("--over", "size=3,4", *QUICK, "--jsonl", str(lines), "--html", str(html))
+    lines, html, csv = (tmp_path / f"study.{ending}" for ending in ("jsonl", "html", "csv"))
+    files = ("--jsonl", str(lines), "--html", str(html), "--csv", str(csv))
+    arguments = ("--over", "size=3,4", *QUICK, *files)
     done = invoke(*arguments)
     assert done.exit_code == 0, done.output
     found = read_study(lines)
@@ -107,10 +112,16 @@ def test_a_sweep_is_printed_written_and_its_page_made(tmp_path: Path) -> None:
         assert any(all(cell in line for cell in row) for line in done.stdout.splitlines())
     page = Page(html.read_text())
     assert sentences.summary(found) in page.text
+    rows = read(csv.read_bytes().decode())
+    assert [(row["size"], row["path"]) for row in rows] == [
+        (str(point.at["size"]), path) for point in found.points for path in point.paths
+    ]
     # All points are there: the same again measures nothing.
     assert invoke(*arguments).stdout == done.stdout
     assert len(read_study(lines).points) == 2
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["study.html", "study.jsonl"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        *("study.csv", "study.html", "study.jsonl")
+    ]
 
 
 def test_points_that_are_left_out_are_told_by_the_exit_code() -> None:

@@ -268,7 +268,7 @@ def test_the_figures_in_their_order_fit_a_narrow_page_and_leave_the_theme_open(m
     assert list(seen) == ["speed-up", "time", "passes", "error", "norm"]
     for figure in seen.values():
         layout = figure["layout"]
-        assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
+        assert (layout["paper_bgcolor"], layout["plot_bgcolor"]) == ("white", "rgba(0,0,0,0)")
         assert layout["autosize"] is True
         assert "width" not in layout and "color" not in layout["font"]
         assert not {"gridcolor", "color", "linecolor"} & {*layout["xaxis"], *layout["yaxis"]}
