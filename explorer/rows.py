@@ -36,7 +36,6 @@ COLUMNS = (
 """The columns of a Result's table."""
 
 
-
 def to_csv(seen: Seen | Comparison) -> str:
     """One table, written as `delimited.written` says.
 
@@ -183,5 +182,3 @@ def _single(numbers: float | Numbers) -> float | None:
     if isinstance(numbers, tuple):
         return numbers[0] if len(numbers) == 1 else None
     return numbers
-
-

@@ -154,9 +154,9 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_a_kernel_without_a_browser_is_ended() -> None:
+def test_a_kernel_without_a_browser_is_ended(tmp_path: Path) -> None:
     async def scenario() -> None:
-        kernels = AsyncMappingKernelManager()
+        kernels = AsyncMappingKernelManager(connection_dir=str(tmp_path))
         alone, visited = [await kernels.start_kernel() for _ in range(2)]
         kernels.notify_connect(visited)
         ending = asyncio.create_task(server._end_abandoned(kernels, patience=0.2, interval=0.02))

@@ -8,11 +8,11 @@ from html import escape
 import ipywidgets as widgets
 
 from explorer.app.control import Guard, caption, hint, problem
-from explorer.app.downloads import OF_A_COMPARISON, Downloads, picture_kind
+from explorer.app.downloads import OF_A_COMPARISON, Downloads
 from explorer.app.files import CHOOSE, LARGEST, File
 from explorer.app.panel import project, style
 from explorer.app.part import Part
-from explorer.app.pictures import Card, grid_of, listed, status
+from explorer.app.pictures import Cards, grid_of, listed, status
 from explorer.app.sharing import Sharing
 from explorer.app.state import CompareState
 from explorer.comparing import sentences
@@ -20,8 +20,6 @@ from explorer.comparing.comparison import Comparison, compare
 from explorer.comparing.figures import figures
 from explorer.comparing.reading import Collection, Unreadable, read, short_names
 from explorer.comparing.tables import tables
-from explorer.drawing import mime_bundle
-from explorer.filenames import stem
 from explorer.result import Result
 from explorer.tables import Table, to_html
 from explorer.units import size
@@ -89,7 +87,7 @@ class ComparePanel(Part):
 
     def _arrange(self) -> None:
         """Follows what the link, or the Projector button, asks of the page."""
-        project(self.widget, self.pictures, self.state.lesson.projector)
+        project(self.widget, self.pictures.cards, self.state.lesson.projector)
         self.sharing.tell()
 
     # What a person does.
@@ -187,22 +185,16 @@ class ComparisonPictures:
         self.comparison: Comparison | None = None
         self._summary, self._each, self._differences = (widgets.HTML() for _ in range(3))
         self._further, self._notes = widgets.HTML(), widgets.HTML()
-        self._cards = {name: Card(name) for name in NAMES}
+        self.cards = Cards(guard, self._draw)
         self._grid = grid_of(())
-        self._kind = picture_kind(guard, lambda kind: self._draw())
         self._differences.add_class("explorer-differences")
         self.widget = widgets.VBox(
             [
                 *(self._summary, self._each, self._grid, self._differences, self._further),
-                *(self._notes, self._kind),
+                *(self._notes, self.cards.kind),
             ]
         )
         self.widget.add_class("explorer-pictures")
-
-    def enlarge(self, factor: float) -> None:
-        """Draws every picture so many times larger, those to come too."""
-        for card in self._cards.values():
-            card.enlarge(factor)
 
     def announce(self, sentence: str) -> None:
         """Says why there is nothing to compare, in the place of what there was."""
@@ -229,11 +221,10 @@ class ComparisonPictures:
             return
         behind = tables(self.comparison)
         drawn = figures(self.comparison)
-        for name, figure in drawn.items():
-            bundle = mime_bundle(figure, f"{stem(self.comparison)}-{name}", self._kind.value)
-            self._cards[name].draw(bundle)
-            self._cards[name].tabulate(behind[name])
-        cards = [self._cards[name].widget for name in drawn]
+        self.cards.draw(self.comparison, drawn)
+        for name in drawn:
+            self.cards[name].tabulate(behind[name])
+        cards = [self.cards[name].widget for name in drawn]
         if list(self._grid.children) != cards:
             self._grid.children = cards
         self._further.value = "".join(

@@ -15,14 +15,11 @@ from explorer.app.control import (
     Several,
     TextControl,
 )
-from explorer.app.downloads import picture_kind
 from explorer.app.panel import AUTO, Panel
-from explorer.app.pictures import Card, grid_of, listed, paragraph, status
+from explorer.app.pictures import Cards, grid_of, listed, paragraph, status
 from explorer.app.runner import Runner
 from explorer.app.state import SHOWN, FlowState
-from explorer.drawing import mime_bundle
 from explorer.events import Device
-from explorer.filenames import stem
 from explorer.flow import sentences
 from explorer.flow.experiment import FIELDS, LOSSES, FlowExperiment
 from explorer.flow.figures import figures
@@ -150,12 +147,12 @@ class FlowPictures:
         self._cause, self._ways, self._notes = (widgets.HTML() for _ in range(3))
         self.remedies = widgets.HBox()
         self.remedies.add_class("explorer-remedies")
-        self._kind = picture_kind(guard, lambda kind: self._draw())
-        self._cards = {name: Card(name) for name in NAMES}
+        self.cards = Cards(guard, self._draw)
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self._compared, self._cause, self.remedies),
-                *(grid_of(self._cards.values()), self._ways, self._notes, self._kind),
+                *(grid_of(self.cards[name] for name in NAMES), self._ways, self._notes),
+                self.cards.kind,
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -163,11 +160,6 @@ class FlowPictures:
     def announce(self, sentence: str) -> None:
         """Says in the place of the summary why there is no picture yet."""
         self._summary.value = status(sentence)
-
-    def enlarge(self, factor: float) -> None:
-        """Draws every picture so many times larger, those to come too."""
-        for card in self._cards.values():
-            card.enlarge(factor)
 
     def mark(self, experiment: FlowExperiment | None) -> None:
         """Marks the pictures if they are of another experiment than this one."""
@@ -190,8 +182,8 @@ class FlowPictures:
         self._cause.value = paragraph("explorer-cause", sentences.cause(flow))
         self._draw()
         found = tables(flow, before)
-        for name, card in self._cards.items():
-            card.tabulate(found[name])
+        for name in NAMES:
+            self.cards[name].tabulate(found[name])
         ways = found["ways"]
         behind = f"<details><summary>Table: {escape(ways.title)}</summary>{to_html(ways)}</details>"
         said = sentences.ways(flow)
@@ -204,9 +196,7 @@ class FlowPictures:
         """Draws the Flow on show."""
         if self.flow is None:
             return
-        for name, figure in figures(self.flow, self._before(self.flow)).items():
-            bundle = mime_bundle(figure, f"{stem(self.flow)}-{name}", self._kind.value)
-            self._cards[name].draw(bundle)
+        self.cards.draw(self.flow, figures(self.flow, self._before(self.flow)))
 
     def _offer(self, changes: list[tuple[str, FlowExperiment]]) -> None:
         for old in self.remedies.children:

@@ -11,6 +11,7 @@ import ipywidgets as widgets
 from explorer.app.control import hint
 from explorer.app.downloads import OF_A_RUN, Downloads
 from explorer.app.part import Part
+from explorer.app.pictures import Cards
 from explorer.app.runner import Runner
 from explorer.app.sharing import Sharing
 from explorer.app.state import PAGE_DEFAULTS, Entries
@@ -31,16 +32,11 @@ class Controlling(Protocol):
     def set_devices(self, devices: tuple[Device, ...]) -> None: ...
 
 
-class Enlarging(Protocol):
-    """Pictures of which there are two sizes."""
-
-    def enlarge(self, factor: float) -> None: ...
-
-
-class Picturing(Enlarging, Protocol):
+class Picturing(Protocol):
     """The pictures of a panel."""
 
     widget: widgets.Widget
+    cards: Cards
 
     def announce(self, sentence: str) -> None: ...
     def mark(self, experiment: Any) -> None: ...
@@ -171,7 +167,7 @@ class Panel(Part):
 
     def _arrange(self) -> None:
         """Follows what the link, or the Projector button, asks of the page."""
-        project(self.widget, self.pictures, self.state.lesson.projector)
+        project(self.widget, self.pictures.cards, self.state.lesson.projector)
         if not self._loading:
             self._tell_link()
 
@@ -222,13 +218,13 @@ def _expectation(expected: float) -> str:
     return f"Press Run: about {seconds(expected)}."
 
 
-def project(widget: widgets.DOMWidget, pictures: Enlarging, projector: bool) -> None:
+def project(widget: widgets.DOMWidget, cards: Cards, projector: bool) -> None:
     """Has a panel in the size for a projector, or in that of a page."""
     if projector:
         widget.add_class("explorer-projector")
     else:
         widget.remove_class("explorer-projector")
-    pictures.enlarge(PROJECTED if projector else 1.0)
+    cards.enlarge(PROJECTED if projector else 1.0)
 
 
 def style() -> widgets.HTML:

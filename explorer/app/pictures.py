@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
 
 import ipywidgets as widgets
+import plotly.graph_objects as go
 
 from explorer import sentences
 from explorer.app.control import Guard
 from explorer.app.downloads import picture_kind
-from explorer.drawing import Kind, enlarged, mime_bundle, waiting
+from explorer.comparing.comparison import Comparison
+from explorer.drawing import enlarged, mime_bundle, waiting
+from explorer.events import Seen
 from explorer.experiment import Experiment
 from explorer.figures import figures
 from explorer.filenames import stem
@@ -33,12 +36,10 @@ class Pictures:
         self._plan = widgets.HTML()
         self._verdicts = widgets.HTML()
         self._notes = widgets.HTML()
-        self._cards = {name: Card(name) for name in NAMES}
-        self._factor = 1.0
+        self.cards = Cards(guard, self._redraw)
         self._result: Result | None = None
         self._of: Experiment | None = None
-        self._kind = picture_kind(guard, lambda kind: self._redraw())
-        grid = grid_of(self._cards.values())
+        grid = grid_of(self.cards[name] for name in NAMES)
         self._jacobian = grid_of(())
         self._jacobian_words = widgets.HTML()
         self._jacobian_part = widgets.VBox(
@@ -61,7 +62,7 @@ class Pictures:
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self._plan, self._verdicts, grid),
-                *(self._jacobian_part, self._scaling_part, self._notes, self._kind),
+                *(self._jacobian_part, self._scaling_part, self._notes, self.cards.kind),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -69,12 +70,6 @@ class Pictures:
     def announce(self, sentence: str) -> None:
         """Says in the place of the summary why there is no picture yet."""
         self._summary.value = status(sentence)
-
-    def enlarge(self, factor: float) -> None:
-        """Draws every picture so many times larger, those to come too."""
-        self._factor = factor
-        for card in self._cards.values():
-            card.enlarge(factor)
 
     def mark(self, experiment: Experiment | None) -> None:
         """Marks the pictures if they are of another experiment than this one."""
@@ -86,7 +81,7 @@ class Pictures:
     def prepare(self) -> None:
         """Draws an empty frame, so that the browser loads plotly while the first run goes."""
         if self._result is None:
-            self._cards[NAMES[0]].draw(mime_bundle(waiting()))
+            self.cards[NAMES[0]].draw(mime_bundle(waiting()))
 
     def show(self, result: Result) -> None:
         """Draws a result; what has not changed since the last one is left as it is."""
@@ -100,10 +95,7 @@ class Pictures:
         self._verdicts.value = _verdicts(result)
         self._notes.value = listed(sentences.notes(result))
         for name, table in tables(result).items():
-            if name not in self._cards:
-                self._cards[name] = Card(name)
-                self._cards[name].enlarge(self._factor)
-            self._cards[name].tabulate(table)
+            self.cards[name].tabulate(table)
         self._jacobian_words.value = '<span class="explorer-caption">Jacobians</span>' + listed(
             sentences.jacobian(result)
         )
@@ -126,10 +118,7 @@ class Pictures:
         if self._result is None:
             return
         drawn = figures(self._result, self.relative_to.value)
-        kind: Kind = self._kind.value
-        for name, figure in drawn.items():
-            bundle = mime_bundle(figure, f"{stem(self._result)}-{name}", kind)
-            self._cards[name].draw(bundle)
+        self.cards.draw(self._result, drawn)
         further = [name for name in drawn if name not in NAMES]
         scaling = [name for name in further if name.startswith("scaling-")]
         self._place(self._jacobian_part, self._jacobian, [n for n in further if n not in scaling])
@@ -137,7 +126,7 @@ class Pictures:
 
     def _place(self, part: widgets.Box, grid: widgets.Box, names: list[str]) -> None:
         """Puts the cards into their part of the page, which is there while it has some."""
-        cards = [self._cards[name].widget for name in names]
+        cards = [self.cards[name].widget for name in names]
         if list(grid.children) != cards:
             grid.children = cards
         part.layout.display = None if cards else "none"
@@ -179,6 +168,37 @@ class Card:
     def tabulate(self, table: Table) -> None:
         title = escape(table.title)
         self._table.value = f"<details><summary>Table: {title}</summary>{to_html(table)}</details>"
+
+
+class Cards:
+    """The cards of a panel, each made when it is first asked for, all in the same size; and `kind`,
+    the choice of what the button in a picture's corner saves.
+
+    Args:
+        redraw: draws what is on show again.
+    """
+
+    def __init__(self, guard: Guard, redraw: Callable[[], None]) -> None:
+        self._cards: dict[str, Card] = {}
+        self._factor = 1.0
+        self.kind = picture_kind(guard, lambda kind: redraw())
+
+    def __getitem__(self, name: str) -> Card:
+        if name not in self._cards:
+            self._cards[name] = Card(name)
+            self._cards[name].enlarge(self._factor)
+        return self._cards[name]
+
+    def enlarge(self, factor: float) -> None:
+        """Draws every picture so many times larger, those to come too."""
+        self._factor = factor
+        for card in self._cards.values():
+            card.enlarge(factor)
+
+    def draw(self, seen: Seen | Comparison, drawn: Mapping[str, go.Figure]) -> None:
+        """Draws the figures of what was seen, by the names of their cards."""
+        for name, figure in drawn.items():
+            self[name].draw(mime_bundle(figure, f"{stem(seen)}-{name}", self.kind.value))
 
 
 def grid_of(cards: Iterable[Card]) -> widgets.Box:

@@ -131,7 +131,7 @@ class Entries(HasTraits):
             if name in parsed and name != "function" and link.exceeds(known, limit, value):
                 before, entries[name] = entries[name], _brought(known, limit, value, entries[name])
                 if entries[name] != before:
-                    asked[name] = _exceeding(known, limit, value)
+                    asked[name] = _exceeding(known, limit, value, values.get(name))
         self.lesson = lesson
         self._begun = None
         if lesson.hidden or lesson.limits:
@@ -262,10 +262,12 @@ def _refusal(field: Field, limit: object, value: object) -> str:
     return f"{given}. The link allows {link.allowed(field, limit)}."
 
 
-def _exceeding(field: Field, limit: object, value: object) -> str:
-    """That a link asks for more than it allows itself."""
+def _exceeding(field: Field, limit: object, value: object, text: str | None) -> str:
+    """That a link asks for more than it allows itself, by its text, or a fresh page has more."""
     allowed = link.allowed(field, limit)
-    return f"{_given(field, value)} in the link, which allows {allowed}; that was taken."
+    if text is None:
+        return f"{_given(field, value)} by default. The link allows {allowed}; that was taken."
+    return f"{field.label} is {shown(text)} in the link, which allows {allowed}; that was taken."
 
 
 def _given(field: Field, value: object) -> str:

@@ -9,14 +9,12 @@ import ipywidgets as widgets
 
 from explorer.app.control import Control, Guard, Row, TextControl, hint
 from explorer.app.controls import Controls
-from explorer.app.downloads import OF_A_STUDY, picture_kind
+from explorer.app.downloads import OF_A_STUDY
 from explorer.app.panel import Panel
-from explorer.app.pictures import Card, grid_of, listed, status
+from explorer.app.pictures import Cards, grid_of, listed, status
 from explorer.app.runner import Runner
 from explorer.app.state import SHOWN, SWEEP_FIELDS, SweepState
-from explorer.drawing import mime_bundle
 from explorer.events import Device
-from explorer.filenames import stem
 from explorer.study import sentences
 from explorer.study.axis import Value, text
 from explorer.study.figures import chosen, figures
@@ -87,16 +85,15 @@ class StudyPictures:
         self._guard = guard
         self._of: Sweep | None = None
         self._heading, self._summary, self._table, self._notes = (widgets.HTML() for _ in range(4))
-        self._cards = {name: Card(name) for name in NAMES}
-        self._grid = grid_of(self._cards.values())
+        self.cards = Cards(guard, self._redraw)
+        self._grid = grid_of(self.cards[name] for name in NAMES)
         self.choices = widgets.HBox()
         self.choices.add_class("explorer-choices")
-        self._kind = picture_kind(guard, lambda kind: self._redraw())
         self._offered: dict[str, tuple[Value, ...]] = {}
         self.widget = widgets.VBox(
             [
                 *(self._heading, self._summary, self.choices),
-                *(self._grid, self._table, self._notes, self._kind),
+                *(self._grid, self._table, self._notes, self.cards.kind),
             ]
         )
         self.widget.add_class("explorer-pictures")
@@ -104,11 +101,6 @@ class StudyPictures:
     def announce(self, sentence: str) -> None:
         """Says in the place of the summary why there is no picture yet."""
         self._summary.value = status(sentence)
-
-    def enlarge(self, factor: float) -> None:
-        """Draws every picture so many times larger, those to come too."""
-        for card in self._cards.values():
-            card.enlarge(factor)
 
     def mark(self, experiment: Sweep | None) -> None:
         """Marks the pictures if they are of another sweep than this one."""
@@ -168,6 +160,4 @@ class StudyPictures:
             return
         names = [axis.name for axis in self.study.axes[1:]]
         choice = {name: box.value for name, box in zip(names, self.choices.children, strict=True)}
-        for name, figure in figures(self.study, choice).items():
-            bundle = mime_bundle(figure, f"{stem(self.study)}-{name}", self._kind.value)
-            self._cards[name].draw(bundle)
+        self.cards.draw(self.study, figures(self.study, choice))

@@ -21,7 +21,7 @@ def compare(results: tuple[str, ...], **values: Any) -> None:
     """Lay Results that `run --json` wrote over each other, and compare them with the first.
 
     What can be read is compared. The exit code is 0 when all of it was, 1 when a file was left out
-    or the page cannot be written, 2 when fewer than two Results are left, or for bad input.
+    or a file cannot be written, 2 when fewer than two Results are left, or for bad input.
     """
     from explorer.comparing import comparison
     from explorer.comparing.reading import Collection, Unreadable, read, read_file, short_names

@@ -135,11 +135,11 @@ def test_a_picture_saves_the_kind_that_is_chosen(make: Any, seen: Any, card: str
     panel.runner.result = seen
 
     def saves() -> tuple[str, str]:
-        (output,) = panel.pictures._cards[card]._plot.outputs
+        (output,) = panel.pictures.cards[card]._plot.outputs
         options = output["data"]["application/vnd.plotly.v1+json"]["config"]["toImageButtonOptions"]
         return options["format"], options["filename"]
 
     kind, name = saves()
     assert kind == "png" and re.fullmatch(rf"explorer-[\w-]+-{card}", name)
-    panel.pictures._kind.value = "svg"
+    panel.pictures.cards.kind.value = "svg"
     assert saves() == ("svg", name)

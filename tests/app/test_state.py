@@ -246,6 +246,16 @@ def test_a_link_that_asks_for_more_than_it_allows_gets_what_it_allows():
     assert state.problems == {"heads": "These are 9 heads. The link allows at most 4 heads."}
 
 
+def test_what_a_link_asked_for_is_told_as_it_stands_there_and_a_default_as_such():
+    state = State()
+    state.load("size=99999999&lock=size:300,repeats:2")
+    assert (state.entries["size"], state.entries["repeats"]) == ("300", "2")
+    assert state.asked == {
+        "size": "Size n is 99999999 in the link, which allows at most 300; that was taken.",
+        "repeats": "Repeats is 5 by default. The link allows at most 2; that was taken.",
+    }
+
+
 def test_reset_puts_right_what_is_wrong_in_the_link_of_a_class():
     state = State()
     state.load("function=nix&size=abc&seed=5&hide=seed")
