@@ -14,6 +14,10 @@ expect.set_options(timeout=PATIENCE)
 # As on a class's http://<address>, which is no secure context: there is no clipboard to ask.
 WITHOUT_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
 
+# Asked again and again, since a picture that is drawn anew takes its old title off the page.
+LARGE_TITLE = """() => [...document.querySelectorAll(".js-plotly-plot .gtitle")].some(
+    title => parseFloat(getComputedStyle(title).fontSize) >= 24)"""
+
 
 def clipboard(page: Page) -> str:
     """What was copied, pasted into a box as a person would."""
@@ -60,8 +64,7 @@ def test_a_link_for_a_class_is_copied_and_opens_as_it_was_made(
         expect(size).to_have_value("20")
         expect(visitor.get_by_label("Seed")).to_be_hidden()
         expect(visitor.get_by_text("The link allows at most 20.")).to_be_visible()
-        title = visitor.locator(".js-plotly-plot .gtitle").first
-        assert title.evaluate("title => parseFloat(getComputedStyle(title).fontSize)") >= 24
+        visitor.wait_for_function(LARGE_TITLE, timeout=PATIENCE)
         size.fill("21")
         expect(visitor.get_by_role("alert")).to_contain_text(
             "Size n is 21. The link allows at most 20."
