@@ -188,7 +188,7 @@ class ScalingPoint(_Passes):
 
 
 class ScalingPrediction(_Passes):
-    """What a path is predicted to take at one count."""
+    """What a path is predicted to take at one count, from passes timed alone."""
 
     seconds: Number
 
@@ -205,7 +205,8 @@ class ScalingPath(Data):
 
 
 class BreakEven(Data):
-    """Where a path that is not naive becomes faster than `reference`, as is predicted.
+    """Where a path that is not naive becomes faster than `reference`: as is predicted from passes
+    timed alone while a scaling is under way, then by the cost model that is fitted to its points.
 
     `side` "from": at `count` and above; "up to": at `count` and below.
     """

@@ -2,7 +2,8 @@
 
 At each count every path runs once to warm up and a few times for its time. Beside the points goes
 a prediction, from one forward, one backward and one head timed alone (and one forward-mode pass
-where `jvp` is among the paths): where the two part, something else than the passes takes the time.
+where `jvp` is among the paths): it says how long the scan takes and where a path is cut off, and
+is what there is before the points; these give the cost model (`costs`) its numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from explorer import scan, units
+from explorer.costs import fitted
 from explorer.engine.gradients import gradients
 from explorer.engine.plan import Costs, Passes, Sizes, expected_passes, predicted_seconds
 from explorer.experiment import Along, Experiment
@@ -88,6 +90,7 @@ class Scan:
                     yield f"scaling, {self._named(count)}: {path}"
                     points.append(self._measure(path, count, problem, every))
             yield self.result
+        self._break_even = fitted(self.result, self._problem.x.numel()).break_even
 
     @property
     def remaining(self) -> float:

@@ -6,7 +6,8 @@ Plain arithmetic on the plan's predictions; nothing here imports torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, replace
+from dataclasses import fields, replace
+from functools import cache
 
 from explorer.engine.plan import NAIVE, PEER, Costs, Sizes, predicted_seconds
 from explorer.experiment import Along, Experiment
@@ -71,7 +72,8 @@ def seconds(experiment: Experiment, along: Along, costs: CostsAt) -> float:
 
 def between(low: Costs, high: Costs, share: float) -> Costs:
     """The costs that lie at a share from 0 to 1 of the way from one to the other."""
-    return Costs(*(a + share * (b - a) for a, b in zip(astuple(low), astuple(high), strict=True)))
+    ends = ((getattr(low, each.name), getattr(high, each.name)) for each in fields(Costs))
+    return Costs(*(a + share * (b - a) for a, b in ends))
 
 
 def break_even(
@@ -86,17 +88,20 @@ def break_even(
     if reference is None:
         return None
     every = range(counts[0], counts[-1] + 1)
-    naive = [predicted(reference, count) for count in every]
+    naive = cache(lambda count: predicted(reference, count))
+
+    def faster(path: str, count: int) -> bool:
+        # By more than rounding: the same passes are the same time.
+        return predicted(path, count) < naive(count) * (1 - 1e-9)
+
     found = []
     for path in paths:
         if path in (*NAIVE, PEER):
             continue
-        # By more than rounding: the same passes are the same time.
-        faster = [predicted(path, n) < t * (1 - 1e-9) for n, t in zip(every, naive, strict=True)]
-        turn = next((i for i in range(1, len(faster)) if faster[i] != faster[0]), None)
+        first = faster(path, every[0])
+        turn = next((count for count in every if faster(path, count) != first), None)
         if turn is not None:
-            gains = faster[turn]
-            found.append((not gains, every[turn if gains else turn - 1], path))
+            found.append((first, turn - 1 if first else turn, path))
     if not found:
         return None
     loses, count, path = min(found, key=lambda each: each[:2])

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Iterable
 
 from explorer import units
+from explorer.costs import CostModel, fitted
 from explorer.engine.plan import NAIVE, PEER
 from explorer.experiment import Along, lacking
 from explorer.result import (
@@ -33,6 +34,14 @@ EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 ALONG = {"heads": "heads K", "outputs": "entries of y, m"}
 """What a scaling counts, with its letter."""
+
+_COSTS = {
+    "forward": "a forward",
+    "backward": "a VJP",
+    "forward + backward": "a forward and a VJP",
+    "forward_mode": "a JVP",
+    "head": "a head",
+}
 
 _CLOSED_FORM = "closed form"
 _TIGHT, _LOOSE = 0.7, 0.5  # parts of a bound that are called much and little of it
@@ -420,15 +429,18 @@ def scanned(scaling: Scaling) -> str:
     return f"{scaling.heads} heads Σ w·sin y, w normal"
 
 
-def scaling(result: Result, along: Along) -> list[str]:
-    """Where the break-even lies; then why paths were not continued, a sentence a reason.
+def scaling(result: Result, along: Along, slower: float = 1.0) -> list[str]:
+    """Where the break-even lies; what was fitted, and by how much it is off; then why paths were
+    not continued, a sentence a reason.
+
+    With `slower` other than 1 the break-even is that of an f that takes so many times as long.
 
     Raises:
         KeyError: the Result has no such scaling.
     """
-    seen = result.scaling[along]
-    found, counted = seen.break_even, ALONG[along]
-    throughout = _faster_throughout(seen)
+    model = fitted(result.scaling[along], result.function.inputs).slower(slower)
+    found, counted = model.break_even, ALONG[along]
+    throughout = _faster_throughout(model)
     if found is None and not throughout:
         turn = "no break-even with a naive path is predicted"
     elif found is None:
@@ -436,9 +448,12 @@ def scaling(result: Result, along: Along) -> list[str]:
     else:
         where = f"from {found.count} on" if found.side == "from" else f"up to {found.count}"
         turn = f"{where}, {found.path} is predicted to be faster than {found.reference}"
-    said = [f"By the number of {counted}: {'; '.join(filter(None, (turn, throughout)))}."]
+    supposed = "" if slower == 1 else f", were f {units.ratio(slower)} times slower"
+    said = [f"By the number of {counted}{supposed}: {'; '.join(filter(None, (turn, throughout)))}."]
+    if slower == 1 and model.misfits:
+        said.append(_fit(model))
     ended: dict[tuple[str, str], list[str]] = {}
-    for name, path in seen.paths.items():
+    for name, path in model.scaling.paths.items():
         if path.ended:
             what = "continued" if path.measured else "measured"
             ended.setdefault((what, path.ended), []).append(name)
@@ -448,21 +463,45 @@ def scaling(result: Result, along: Along) -> list[str]:
     return said
 
 
-def _faster_throughout(scaling: Scaling) -> str:
+def line(model: CostModel, slower: float) -> str:
+    """What a line of the times is, in a few words."""
+    if slower != 1:
+        return f"were f {units.ratio(slower)} times slower"
+    if not model.misfits:
+        return "predicted from passes timed alone"
+    return f"fitted passes and heads, {units.percent(model.misfit)} off"
+
+
+def _fit(model: CostModel) -> str:
+    """The costs that the points tell, and how far the lines are from these."""
+    told = []
+    for name, words in _COSTS.items():
+        ends = model.ends(name)
+        if name in model.determined and any(ends):
+            told.append(f"{words} {' to '.join(dict.fromkeys(map(units.seconds, ends)))}")
+    counts = model.scaling.counts
+    of = f" of f with {counts[0]} to {counts[-1]} outputs" if model.low != model.high else ""
+    costs = f"Fitted to the points{of}: {units.listed(told)}. " if told else ""
+    worst = max(model.misfits)
+    return (
+        f"{costs}The fitted lines are {units.percent(model.misfit)} off at the median, "
+        f"{units.percent(worst.part)} at most ({worst.path} at {worst.count})."
+    )
+
+
+def _faster_throughout(model: CostModel) -> str:
     """The clause on the paths that are predicted to beat the naive one at every count."""
-    reference = next((name for name in NAIVE if name in scaling.paths), None)
+    paths, counts = model.scaling.paths, model.scaling.counts
+    reference = next((name for name in NAIVE if name in paths), None)
     if reference is None:
         return ""
-    naive = scaling.paths[reference].predicted
+    naive = {count: model.seconds(reference, count) for count in counts}
     names = [
         name
-        for name, path in scaling.paths.items()
+        for name in paths
         if name not in (*NAIVE, PEER)
         # By more than rounding, as in the break-even.
-        and all(
-            own.seconds < other.seconds * (1 - 1e-9)
-            for own, other in zip(path.predicted, naive, strict=True)
-        )
+        and all(model.seconds(name, count) < naive[count] * (1 - 1e-9) for count in counts)
     ]
     if not names:
         return ""

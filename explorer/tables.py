@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from explorer import sentences, units
+from explorer.costs import CostModel, fitted
 from explorer.result import (
     Array,
     HeadResult,
@@ -15,15 +16,10 @@ from explorer.result import (
     PathResult,
     Result,
     Scaling,
-    ScalingPoint,
-    ScalingPrediction,
 )
 
 NONE = "–"
 """What stands where there is no number."""
-
-Cell = Callable[[ScalingPoint | None, ScalingPrediction], str]
-
 
 @dataclass(frozen=True)
 class Table:
@@ -44,9 +40,8 @@ def tables(result: Result) -> dict[str, Table]:
         **_further(sentences.few(result)),
     }
     for along, scaling in result.scaling.items():
-        kinds = "Forward + backward (+ forward-mode) passes"
-        found[f"scaling-{along}-passes"] = _scaling(scaling, kinds, _passes_at)
-        found[f"scaling-{along}-time"] = _scaling(scaling, "Time", _time_at)
+        found[f"scaling-{along}-passes"] = _scaled_passes(scaling)
+        found[f"scaling-{along}-time"] = _scaled_times(fitted(scaling, result.function.inputs))
     return found
 
 
@@ -108,32 +103,47 @@ def _plan(path: PathResult) -> str:
     return f"{path.taken}: {path.plan}" if path.taken else path.plan or NONE
 
 
-def _scaling(scaling: Scaling, what: str, cell: Cell) -> Table:
-    """A row a count and a column a path; what is predicted stands in brackets."""
-    rows = []
-    for number, count in enumerate(scaling.counts):
-        cells = []
-        for path in scaling.paths.values():
-            measured = {point.count: point for point in path.measured}
-            cells.append(cell(measured.get(count), path.predicted[number]))
-        rows.append((str(count), *cells))
+def _scaled_passes(scaling: Scaling) -> Table:
+    def cell(path: str, count: int) -> str:
+        seen = scaling.paths[path]
+        measured = {point.count: point for point in seen.measured}
+        expected = seen.predicted[scaling.counts.index(count)]
+        found = measured.get(count, expected)
+        numbers = [found.forward_passes, found.backward_passes]
+        numbers += [found.forward_mode_passes] if found.forward_mode_passes else []
+        text = " + ".join(map(str, numbers))
+        return text if count in measured else f"({text})"
+
+    what = "Forward + backward (+ forward-mode) passes"
+    return _scaling(scaling, what, "predicted", _by_count(scaling, cell))
+
+
+def _scaled_times(model: CostModel) -> Table:
+    """The times, and how far the fitted ones are from them."""
+    scaling = model.scaling
+
+    def cell(path: str, count: int) -> str:
+        measured = {point.count: point.seconds.median for point in scaling.paths[path].measured}
+        expected = f"({units.seconds(model.seconds(path, count))})"
+        return f"{units.seconds(measured[count])} {expected}" if count in measured else expected
+
+    rows = _by_count(scaling, cell)
+    if not model.misfits:
+        return _scaling(scaling, "Time", "predicted", rows)
+    off = model.typical
+    last = [units.percent(off[path]) if path in off else NONE for path in scaling.paths]
+    return _scaling(scaling, "Time", "fitted", [*rows, ("Fitted, off by (median)", *last)])
+
+
+def _by_count(scaling: Scaling, cell: Callable[[str, int], str]) -> list[tuple[str, ...]]:
+    """A row a count, with the cell of each path."""
+    return [(str(n), *(cell(path, n) for path in scaling.paths)) for n in scaling.counts]
+
+
+def _scaling(scaling: Scaling, what: str, in_brackets: str, rows: list[tuple[str, ...]]) -> Table:
     counted = sentences.ALONG[scaling.along]
-    title = f"{what} against the number of {counted} (in brackets: predicted)"
+    title = f"{what} against the number of {counted} (in brackets: {in_brackets})"
     return Table(title, (f"{counted[0].upper()}{counted[1:]}", *scaling.paths), tuple(rows))
-
-
-def _time_at(measured: ScalingPoint | None, predicted: ScalingPrediction) -> str:
-    expected = f"({units.seconds(predicted.seconds)})"
-    return f"{units.seconds(measured.seconds.median)} {expected}" if measured else expected
-
-
-def _passes_at(measured: ScalingPoint | None, predicted: ScalingPrediction) -> str:
-    """`1 + 10`: forward and backward, and forward mode where there is any."""
-    seen = measured or predicted
-    numbers = [seen.forward_passes, seen.backward_passes]
-    numbers += [seen.forward_mode_passes] if seen.forward_mode_passes else []
-    text = " + ".join(map(str, numbers))
-    return text if measured else f"({text})"
 
 
 def _accuracy(result: Result) -> Table:

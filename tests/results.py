@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from explorer.experiment import Experiment
+from explorer.engine.plan import Costs, Sizes, choose, expected_passes, predicted_seconds
+from explorer.experiment import Along, Experiment
 from explorer.result import (
     Array,
     BreakEven,
@@ -155,6 +157,55 @@ def scaled(status: str = "done") -> Result:
     )
     plain = good()
     return plain.model_copy(update={"scaling": {"heads": scaling}, "status": status})
+
+
+def modelled(
+    costs: Callable[[int], Costs],
+    paths: Sequence[str],
+    along: Along = "heads",
+    *,
+    outputs: int = 3,
+    inputs: int = 5,
+    most: int = 1000,
+    disturb: Callable[[str, int], float] = lambda path, count: 1.0,
+    alone: Callable[[float], float] = lambda seconds: seconds,
+) -> Result:
+    """The good Result with a scaling in which every path takes what the plan predicts from the
+    costs at a count, times a disturbance, of heads up to `most`; alone the passes took something
+    else."""
+    counts = (1, 2, 5, 10, 20, 50, 100)
+
+    def seen(path: str) -> ScalingPath:
+        measured, predicted = [], []
+        for count in counts:
+            heads, entries = (count, outputs) if along == "heads" else (16, count)
+            sizes = Sizes(heads, entries, inputs)
+            plan = choose(sizes, costs(count)) if path == "auto" else None
+            passes = plan.passes if plan else expected_passes(path, sizes)
+            numbers = {f"{name}_passes": number for name, number in asdict(passes).items()}
+            took = predicted_seconds(path, sizes, costs(count))
+            predicted.append(ScalingPrediction(seconds=alone(took), **numbers))
+            if count <= most:
+                measured.append(
+                    ScalingPoint(
+                        count=count,
+                        seconds=seconds(took * disturb(path, count)),
+                        taken=plan.path if plan else "",
+                        **numbers,
+                    )
+                )
+        return ScalingPath(measured=tuple(measured), predicted=tuple(predicted))
+
+    scaling = Scaling(
+        along=along,
+        counts=counts,
+        heads=None if along == "heads" else 16,
+        outputs=outputs if along == "heads" else None,
+        paths={path: seen(path) for path in paths},
+    )
+    plain = good()
+    function = plain.function.model_copy(update={"inputs": inputs, "outputs": outputs})
+    return plain.model_copy(update={"scaling": {along: scaling}, "function": function})
 
 
 def good() -> Result:

@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -368,8 +369,8 @@ def test_agreement_of_all_heads_together_has_a_row() -> None:
 # Scaling.
 
 
-def scaling(kind: str, relative_to: str = "") -> dict[str, Any]:
-    figure = figures(scaled(), relative_to)[f"scaling-heads-{kind}"]
+def scaling(kind: str, relative_to: str = "", slower: float = 1.0) -> dict[str, Any]:
+    figure = figures(scaled(), relative_to, slower)[f"scaling-heads-{kind}"]
     drawn: dict[str, Any] = json.loads(figure.to_json())
     return drawn
 
@@ -382,11 +383,13 @@ def marks(figure: dict[str, Any]) -> dict[str, list[float]]:
     return {trace["name"]: trace["y"] for trace in figure["data"] if trace["mode"] == "markers"}
 
 
-def test_points_stand_over_what_is_predicted() -> None:
+def test_fitted_lines_go_through_the_points_and_on() -> None:
     figure = scaling("time")
-    assert lines(figure) == {
-        "retain_graph": [2, 3, 6, 11], "reuse": [2, 2, 2, 2], "auto": [2, 2, 2, 2],
-    }  # fmt: skip
+    drawn = lines(figure)
+    assert drawn["retain_graph"] == pytest.approx([2.04, 3.06, 6.12, 11.22])
+    assert drawn["reuse"] == drawn["auto"] == pytest.approx([2.04] * 4)
+    subtitle = figure["layout"]["title"]["subtitle"]["text"].replace("<br>", " ")
+    assert re.search(r"line: fitted passes and heads, \S+% off$", subtitle)
     measured = marks(figure)
     assert measured["retain_graph"] == pytest.approx([2.04, 3.06, 6.12])
     assert measured["reuse"] == pytest.approx([2.04] * 4)
@@ -411,6 +414,18 @@ def test_times_relative_to_a_path() -> None:
     assert marks(figure)["reuse"] == pytest.approx([1, 2 / 3, 1 / 3])
     assert scaling("passes", "retain_graph") == scaling("passes")
     assert scaling("time", "jvp") == scaling("time"), "it is not among the paths"
+
+
+def test_the_lines_of_a_slower_f_rise_and_the_points_stay() -> None:
+    slow, plain = scaling("time", slower=10), scaling("time")
+    assert marks(slow) == marks(plain)
+    assert lines(slow)["retain_graph"] == pytest.approx([20.4, 30.6, 61.2, 112.2])
+    subtitle = slow["layout"]["title"]["subtitle"]["text"].replace("<br>", " ")
+    assert subtitle.endswith("line: were f 10 times slower")
+    assert scaling("passes", slower=10) == scaling("passes")
+    # Costs of f alone: who is how many times faster than whom stays.
+    relative = scaling("time", "retain_graph", slower=10)
+    assert lines(relative)["reuse"] == pytest.approx([1, 2 / 3, 1 / 3, 2 / 11], rel=1e-3)
 
 
 def test_the_break_even_is_marked_at_its_place() -> None:
@@ -445,6 +460,9 @@ def test_a_path_without_a_point_has_its_curve_and_its_place_in_the_legend() -> N
     waiting = seen.scaling["heads"].model_copy(update={"paths": empty})
     seen = seen.model_copy(update={"scaling": {"heads": waiting}})
     figure = drawn(seen, "scaling-heads-time")
+    assert lines(figure)["retain_graph"] == pytest.approx([2, 3, 6, 11])
+    subtitle = figure["layout"]["title"]["subtitle"]["text"].replace("<br>", " ")
+    assert subtitle.endswith("line: predicted from passes timed alone")
     assert set(lines(figure)) == set(marks(figure)) == {"retain_graph", "reuse", "auto"}
     assert sum(trace["showlegend"] for trace in figure["data"]) == 3
 

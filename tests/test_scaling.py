@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from explorer import scaling, scan
+from explorer.costs import fitted
 from explorer.engine.plan import PATHS, Costs, Passes, expected_passes
 from explorer.experiment import Along
 from explorer.functions import FUNCTIONS
 from explorer.heads import random
-from explorer.result import Scaling
+from explorer.result import BreakEven, Scaling
 from explorer.scaling import Scan
 from tests.runs import experiment
 
@@ -171,8 +172,12 @@ def test_what_remains_falls_to_nothing() -> None:
     assert remaining[0] > 0 and one.remaining == 0
 
 
-@pytest.mark.usefixtures("limited")
-def test_the_break_even_is_the_predictions() -> None:
-    result = ran(made(outputs=1, paths="retain_graph,reuse", cutoff=60.0))
-    assert result.break_even is not None
-    assert (result.break_even.path, result.break_even.count) == ("reuse", 2)
+@pytest.mark.usefixtures("limited", "a_second")
+def test_the_break_even_is_that_of_the_points_once_there_are_some() -> None:
+    scan = made(outputs=1, paths="retain_graph,reuse", cutoff=60.0)
+    first, *_, last = [told for told in scan.run() if isinstance(told, Scaling)]
+    for result in (first, last, scan.result):
+        assert result.break_even == BreakEven(
+            path="reuse", reference="retain_graph", count=2, side="from"
+        )
+    assert fitted(last, inputs=3).break_even == scan.result.break_even

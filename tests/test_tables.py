@@ -3,6 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from explorer.engine.plan import Costs
 from explorer.figures import figures
 from explorer.result import HeadNorms, JacobianResult
 from explorer.tables import Table, tables, to_html
@@ -13,6 +14,7 @@ from tests.results import (
     head,
     inaccurate,
     inspected,
+    modelled,
     real,
     result,
     scaled,
@@ -80,8 +82,22 @@ def test_scaling() -> None:
     found = tables(scaled())
     time, passes = found["scaling-heads-time"], found["scaling-heads-passes"]
     assert time.columns == passes.columns == ("Heads K", "retain_graph", "reuse", "auto")
-    assert time.rows[0] == ("1", "2.04 s (2 s)", "2.04 s (2 s)", "2.04 s (2 s)")
-    assert time.rows[3] == ("10", "(11 s)", "2.04 s (2 s)", "2.04 s (2 s)")
+    assert time.rows[0] == ("1", *("2.04 s (2.04 s)",) * 3)
+    assert time.rows[3] == ("10", "(11.2 s)", *("2.04 s (2.04 s)",) * 2)
+    assert time.title == "Time against the number of heads K (in brackets: fitted)"
+    off = modelled(
+        lambda count: Costs.of(1.0, 1.0),
+        ("retain_graph", "reuse", "jvp"),
+        # The fit follows the most points: half of jvp's stay 20% above it.
+        disturb=lambda path, count: 1.2 if path == "jvp" and count % 2 else 1.0,
+    )
+    first, *parts = tables(off)["scaling-heads-time"].rows[-1]
+    off_by = [float(part.removesuffix("%")) for part in parts]
+    assert first == "Fitted, off by (median)"
+    assert off_by[0] < 1 and off_by[1] < 1 and 1 < off_by[2] < 20
+    waiting = tables(modelled(lambda count: Costs.of(1.0, 1.0), ("reuse",), most=0))
+    assert waiting["scaling-heads-time"].rows[-1] == ("100", "(4 s)")
+    assert waiting["scaling-heads-time"].title.endswith("(in brackets: predicted)")
     assert passes.rows[2:] == (
         ("5", "1 + 5", "1 + 1", "1 + 1"), ("10", "(1 + 10)", "1 + 1", "1 + 1"),
     )  # fmt: skip

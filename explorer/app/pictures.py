@@ -16,7 +16,7 @@ from explorer.comparing.comparison import Comparison
 from explorer.drawing import enlarged, mime_bundle, waiting
 from explorer.events import Seen
 from explorer.experiment import Experiment
-from explorer.figures import figures
+from explorer.figures import figures, scaling_times
 from explorer.filenames import stem
 from explorer.result import Result
 from explorer.tables import Table, tables, to_html
@@ -55,8 +55,20 @@ class Pictures:
             style={"description_width": "initial"},
         )
         self.relative_to.observe(guard(lambda change: self._redraw()), "value")
+        self.slower = widgets.FloatLogSlider(
+            description="Lines for an f so many times slower",
+            value=1,
+            min=0,  # powers of ten
+            max=3,
+            step=0.05,
+            readout_format=".1f",
+            tooltip="f so many times slower, under the same heads",
+            style={"description_width": "initial"},
+        )
+        self.slower.observe(guard(lambda change: self._suppose()), "value")
         self._scaling_part = widgets.VBox(
-            [self._scaling_words, self.relative_to, self._scaling], layout={"display": "none"}
+            [self._scaling_words, self.relative_to, self.slower, self._scaling],
+            layout={"display": "none"},
         )
         self._scaling_part.add_class("explorer-scaling")
         self.widget = widgets.VBox(
@@ -99,9 +111,6 @@ class Pictures:
         self._jacobian_words.value = '<span class="explorer-caption">Jacobians</span>' + listed(
             sentences.jacobian(result)
         )
-        self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + listed(
-            sentence for along in result.scaling for sentence in sentences.scaling(result, along)
-        )
         self._redraw()
 
     def _offer(self, result: Result) -> None:
@@ -117,12 +126,29 @@ class Pictures:
         """Draws the result on show."""
         if self._result is None:
             return
-        drawn = figures(self._result, self.relative_to.value)
+        self._say_scaling(self._result)
+        drawn = figures(self._result, self.relative_to.value, self.slower.value)
         self.cards.draw(self._result, drawn)
         further = [name for name in drawn if name not in NAMES]
         scaling = [name for name in further if name.startswith("scaling-")]
         self._place(self._jacobian_part, self._jacobian, [n for n in further if n not in scaling])
         self._place(self._scaling_part, self._scaling, scaling)
+
+    def _suppose(self) -> None:
+        """Draws what a slower f changes, and nothing else: the slider is on its way."""
+        if self._result is not None:
+            self._say_scaling(self._result)
+            self.cards.draw(
+                self._result,
+                scaling_times(self._result, self.relative_to.value, self.slower.value),
+            )
+
+    def _say_scaling(self, result: Result) -> None:
+        self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + listed(
+            sentence
+            for along in result.scaling
+            for sentence in sentences.scaling(result, along, self.slower.value)
+        )
 
     def _place(self, part: widgets.Box, grid: widgets.Box, names: list[str]) -> None:
         """Puts the cards into their part of the page, which is there while it has some."""

@@ -135,6 +135,17 @@ def predicted_seconds(path: str, sizes: Sizes, costs: Costs) -> float:
     return seconds + passes.backward * costs.backward + passes.forward_mode * costs.forward_mode
 
 
+def candidate_seconds(path: str, sizes: Sizes, costs: Costs) -> float:
+    """Seconds of one execution of `auto` that takes the path, one of `AUTOMATIC`: it batches
+    directions in the place of heads, and has run f forward before it chose forward mode."""
+    seconds = predicted_seconds(path, sizes, costs)
+    if path == "batched_vjp":
+        fewest = replace(sizes, heads=sizes.directions)
+        spared = (sizes.heads - sizes.directions) * costs.head
+        return predicted_seconds(path, fewest, costs) + spared
+    return seconds + costs.forward if path == "jvp" and sizes.inputs else seconds
+
+
 @dataclass(frozen=True)
 class Plan:
     """Which path is taken, the passes through f it takes, and why.
@@ -237,15 +248,11 @@ def choose(
             f"needs about {least:.3g}. Give at least that, or None for no limit."
         )
     passes = {path: expected_passes(path, sizes) for path in fits}
-    seconds = {path: predicted_seconds(path, sizes, costs) for path in fits}
     if "batched_vjp" in fits:  # of the same directions as one after the other
         passes["batched_vjp"] = expected_passes("low_rank_vjp", sizes)
-        fewest = replace(sizes, heads=sizes.directions)
-        spared = (sizes.heads - sizes.directions) * costs.head
-        seconds["batched_vjp"] = predicted_seconds("batched_vjp", fewest, costs) + spared
     if "jvp" in fits and sizes.inputs:  # f, which has run forward by now, runs again
         passes["jvp"] = replace(passes["jvp"], forward=1)
-        seconds["jvp"] += costs.forward
+    seconds = {path: candidate_seconds(path, sizes, costs) for path in fits}
     best = min(fits, key=lambda path: seconds[path])
     return Plan(best, sizes, passes[best], seconds, notes)
 

@@ -8,18 +8,10 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from explorer import sentences, units
-from explorer.drawing import (
-    CURVES,
-    GREY,
-    frame,
-    on_log_axis,
-    safe,
-    several,
-    spread,
-    style,
-)
+from explorer.costs import fitted
+from explorer.drawing import CURVES, GREY, frame, on_log_axis, safe, several, spread, style
 from explorer.figures.paths import whiskers
-from explorer.result import Result, Scaling, ScalingPath
+from explorer.result import BreakEven, Result, Scaling, ScalingPath
 
 
 def passes(scaling: Scaling) -> go.Figure:
@@ -45,26 +37,30 @@ def passes(scaling: Scaling) -> go.Figure:
     return figure
 
 
-def time(result: Result, scaling: Scaling, relative_to: str) -> go.Figure:
+def time(result: Result, scaling: Scaling, relative_to: str, slower: float) -> go.Figure:
     reference = scaling.paths.get(relative_to)
+    model = fitted(scaling, result.function.inputs).slower(slower)
     threads = several(result.environment.threads, "thread")
     figure = _curves(
         "Relative time" if reference else "Time",
         scaling,
         f"{result.environment.device_name}, {threads}, {result.experiment.dtype}",
-        "marker: median; line: predicted from the passes",
+        f"marker: median; line: {sentences.line(model, slower)}",
         axis=f"time over that of {safe(relative_to)}" if reference else "time of one execution",
     )
     for number, (name, path) in enumerate(scaling.paths.items()):
-        predicted = [each.seconds for each in path.predicted]
+        times = [model.seconds(name, count) for count in scaling.counts]
         if reference:
-            pairs = zip(predicted, (each.seconds for each in reference.predicted), strict=True)
-            predicted = [own / other if other else math.nan for own, other in pairs]
-        figure.add_trace(_curve(name, scaling.counts, predicted))
+            others = [model.seconds(relative_to, count) for count in scaling.counts]
+            times = [
+                own / other if other else math.nan
+                for own, other in zip(times, others, strict=True)
+            ]
+        figure.add_trace(_curve(name, scaling.counts, times))
         figure.add_trace(_measured_times(name, number, path, reference))
     if reference is None:
         figure.update_yaxes(tickformat="~s", ticksuffix="s")
-    _mark_break_even(figure, scaling)
+    _mark_break_even(figure, scaling, model.break_even)
     return figure
 
 
@@ -160,9 +156,8 @@ def _measured(
     )
 
 
-def _mark_break_even(figure: go.Figure, scaling: Scaling) -> None:
+def _mark_break_even(figure: go.Figure, scaling: Scaling, found: BreakEven | None) -> None:
     """A line at the number where the first path overtakes the naive reference, and its words."""
-    found = scaling.break_even
     if found is None:
         return
     place = math.log10(found.count)
@@ -170,9 +165,11 @@ def _mark_break_even(figure: go.Figure, scaling: Scaling) -> None:
         type="line", x0=found.count, x1=found.count, y0=0, y1=1, yref="paper",
         line={"color": GREY, "width": 1.5, "dash": "dot"}, layer="below",
     )  # fmt: skip
-    left = place < math.log10(scaling.counts[-1]) / 2
+    first, last = math.log10(scaling.counts[0]), math.log10(scaling.counts[-1])
+    share = (place - first) / (last - first) if last > first else 0.0
     words = f"break-even: {safe(found.path)} {found.side} {found.count}"
     figure.add_annotation(
-        x=place, y=1, yref="paper", text=words,
-        xanchor="left" if left else "right", yanchor="bottom", showarrow=False, font_size=12,
+        # Where the words end within 360 pixels.
+        x=place, xanchor="left" if share < 0.2 else "center" if share < 0.6 else "right",
+        y=1, yref="paper", yanchor="bottom", text=words, showarrow=False, font_size=12,
     )  # fmt: skip

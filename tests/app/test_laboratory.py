@@ -236,6 +236,21 @@ def test_a_scaling_has_its_pictures_and_is_drawn_relative_to_a_path_without_a_ru
     assert part.layout.display == "none" and len(outputs(lab)) == 4 and chosen.value == ""
 
 
+def test_the_lines_of_a_scaling_follow_the_supposed_f_and_nothing_else_is_drawn(lab):
+    lab.pictures.show(scaled())
+    before = [output.outputs for output in outputs(lab)]
+    control(lab, "Lines for an f so many times slower").value = 10
+    after = [output.outputs for output in outputs(lab)]
+    assert [old is new for old, new in zip(before, after, strict=True)] == [True] * 5 + [False]
+    layout = after[5][0]["data"]["application/vnd.plotly.v1+json"]["layout"]
+    assert layout["title"]["subtitle"]["text"].replace("<br>", " ").endswith("10 times slower")
+    assert "were f 10 times slower: from 2 on" in lab.pictures._scaling_words.value
+    control(lab, "Times of the scaling").value = "reuse"
+    assert "were f 10 times slower" in lab.pictures._scaling_words.value
+    control(lab, "Lines for an f so many times slower").value = 1
+    assert "Fitted to the points" in lab.pictures._scaling_words.value
+
+
 def test_a_scaling_is_ticked_and_does_not_run_by_itself(started):
     before = started.runner.result
     control(started, "outputs").value = True
