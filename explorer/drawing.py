@@ -24,6 +24,9 @@ CONFIG: dict[str, Any] = {
 }
 """plotly's configuration for every figure."""
 
+PLOTLY = "application/vnd.plotly.v1+json"
+"""The type of a figure in a bundle that a notebook displays."""
+
 Kind = Literal["png", "svg"]
 """What a picture can be saved as."""
 
@@ -67,7 +70,6 @@ LEFT_OUT = "left out here"
 LOG_FROM = 50.0
 """The largest over the smallest number from which their axis is logarithmic."""
 
-_PLOTLY = "application/vnd.plotly.v1+json"
 _PIXELS = {"height", "size", "thickness", "ticklen", "xshift", "yshift"}
 _PIXELS_OF: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("line", "error_x", "error_y"), ("width",)),
@@ -114,7 +116,7 @@ def mime_bundle(
     saves, and the title as text."""
     drawing = json.loads(figure.to_json())
     return {
-        _PLOTLY: {**drawing, "config": config(figure, filename, kind)},
+        PLOTLY: {**drawing, "config": config(figure, filename, kind)},
         "text/plain": drawing["layout"]["title"]["text"],
     }
 
@@ -124,9 +126,9 @@ def enlarged(bundle: dict[str, Any], factor: float) -> dict[str, Any]:
     as a picture is that fits a width so many times as small."""
     if factor == 1:
         return bundle
-    drawing = bundle[_PLOTLY]
+    drawing = bundle[PLOTLY]
     parts = {name: _scaled(drawing[name], factor, name) for name in ("data", "layout", "config")}
-    return {**bundle, _PLOTLY: {**drawing, **parts}}
+    return {**bundle, PLOTLY: {**drawing, **parts}}
 
 
 def _scaled(part: Any, factor: float, name: str, within: str = "") -> Any:

@@ -5,9 +5,11 @@ Plain arithmetic on the plan's predictions; nothing here imports torch.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import cache
+from itertools import pairwise
 
 from explorer.engine.plan import NAIVE, PEER, Costs, Sizes, predicted_seconds
 from explorer.experiment import Along, Experiment
@@ -82,12 +84,12 @@ def break_even(
     """The first count at which a path overtakes the naive reference; a peer does not count.
 
     Else the last one before the reference overtakes it; None where neither happens between the
-    first and the last of `counts`, or no naive path is there to compare with.
+    first and the last of `counts`, or no naive path is there to compare with. A path that is ahead
+    at two neighbours of `counts` is taken to be ahead between them.
     """
     reference = next((path for path in NAIVE if path in paths), None)
     if reference is None:
         return None
-    every = range(counts[0], counts[-1] + 1)
     naive = cache(lambda count: predicted(reference, count))
 
     def faster(path: str, count: int) -> bool:
@@ -98,10 +100,13 @@ def break_even(
     for path in paths:
         if path in (*NAIVE, PEER):
             continue
-        first = faster(path, every[0])
-        turn = next((count for count in every if faster(path, count) != first), None)
-        if turn is not None:
-            found.append((first, turn - 1 if first else turn, path))
+        first = faster(path, counts[0])
+        for low, high in pairwise(counts):
+            if faster(path, high) != first:
+                steps = range(low, high + 1)
+                turned = bisect_left(steps, True, key=lambda n: faster(path, n) != first)
+                found.append((first, steps[turned] - first, path))
+                break
     if not found:
         return None
     loses, count, path = min(found, key=lambda each: each[:2])

@@ -248,3 +248,30 @@
   if (document.body) start();
   else document.addEventListener("DOMContentLoaded", start);
 })();
+
+// Draws a figure that follows a slider in the place of the one on show: <span class="explorer-moved"
+// data-figure="(JSON)"> in its card. plotly is the one that the renderer of the figures has loaded.
+(() => {
+  "use strict";
+
+  if (window.explorerMoves) return;
+  window.explorerMoves = new WeakMap(); // by the element of a plot, the figure it was given
+
+  function move() {
+    for (const moved of document.querySelectorAll(".explorer-card .explorer-moved")) {
+      const { figure } = moved.dataset;
+      const plot = moved.closest(".explorer-card").querySelector(".js-plotly-plot");
+      if (!plot || !window.Plotly || window.explorerMoves.get(plot) === figure) continue;
+      window.explorerMoves.set(plot, figure);
+      const { data, layout, config } = JSON.parse(figure);
+      window.Plotly.react(plot, data, layout, config);
+    }
+  }
+
+  function start() {
+    new MutationObserver(move).observe(document.body, { childList: true, subtree: true });
+  }
+
+  if (document.body) start();
+  else document.addEventListener("DOMContentLoaded", start);
+})();

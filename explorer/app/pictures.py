@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -13,7 +14,7 @@ from explorer import sentences
 from explorer.app.control import Guard
 from explorer.app.downloads import picture_kind
 from explorer.comparing.comparison import Comparison
-from explorer.drawing import enlarged, mime_bundle, waiting
+from explorer.drawing import PLOTLY, enlarged, mime_bundle, waiting
 from explorer.events import Seen
 from explorer.experiment import Experiment
 from explorer.figures import figures, scaling_times
@@ -138,10 +139,8 @@ class Pictures:
         """Draws what a slower f changes, and nothing else: the slider is on its way."""
         if self._result is not None:
             self._say_scaling(self._result)
-            self.cards.draw(
-                self._result,
-                scaling_times(self._result, self.relative_to.value, self.slower.value),
-            )
+            times = scaling_times(self._result, self.relative_to.value, self.slower.value)
+            self.cards.move(self._result, times)
 
     def _say_scaling(self, result: Result) -> None:
         self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + listed(
@@ -166,9 +165,10 @@ class Card:
         # where a FigureWidget would send 5 MB for each picture.
         self._plot = widgets.Output(layout={"min_height": "320px"})
         self._table = widgets.HTML()
+        self._moved = widgets.HTML(layout={"display": "none"})
         self._shown: dict[str, Any] | None = None
         self._factor = 1.0
-        self.widget = widgets.VBox([self._plot, self._table])
+        self.widget = widgets.VBox([self._plot, self._moved, self._table])
         self.widget.add_class("explorer-card")
         self.widget.add_class(f"explorer-card-{name}")
 
@@ -176,6 +176,15 @@ class Card:
         if bundle != self._shown:
             self._shown = bundle
             self._redraw()
+
+    def move(self, bundle: dict[str, Any]) -> None:
+        """Draws a picture like the one on show in its place: a new output would blink."""
+        if bundle != self._shown:
+            self._shown = bundle
+            figure = json.dumps(enlarged(bundle, self._factor)[PLOTLY])
+            self._moved.value = (
+                f'<span class="explorer-moved" data-figure="{escape(figure)}"></span>'
+            )
 
     def enlarge(self, factor: float) -> None:
         """Draws the picture, and those to come, so many times larger."""
@@ -187,7 +196,8 @@ class Card:
         if self._shown is None:
             return
         bundle = enlarged(self._shown, self._factor)
-        height = bundle["application/vnd.plotly.v1+json"]["layout"]["height"]
+        height = bundle[PLOTLY]["layout"]["height"]
+        self._moved.value = ""
         self._plot.layout.min_height = f"{height}px"
         self._plot.outputs = ({"output_type": "display_data", "data": bundle, "metadata": {}},)
 
@@ -223,8 +233,19 @@ class Cards:
 
     def draw(self, seen: Seen | Comparison, drawn: Mapping[str, go.Figure]) -> None:
         """Draws the figures of what was seen, by the names of their cards."""
+        for name, bundle in self._bundles(seen, drawn):
+            self[name].draw(bundle)
+
+    def move(self, seen: Seen | Comparison, drawn: Mapping[str, go.Figure]) -> None:
+        """Draws them in the place of like ones that are on show, many times a second."""
+        for name, bundle in self._bundles(seen, drawn):
+            self[name].move(bundle)
+
+    def _bundles(
+        self, seen: Seen | Comparison, drawn: Mapping[str, go.Figure]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, figure in drawn.items():
-            self[name].draw(mime_bundle(figure, f"{stem(seen)}-{name}", self.kind.value))
+            yield name, mime_bundle(figure, f"{stem(seen)}-{name}", self.kind.value)
 
 
 def grid_of(cards: Iterable[Card]) -> widgets.Box:

@@ -1,7 +1,10 @@
 """The page without a browser: set a control, look at the widgets."""
 
+import json
+import re
 import time
 from collections.abc import Callable, Iterator
+from html import unescape
 from itertools import pairwise
 
 import ipywidgets as widgets
@@ -11,6 +14,8 @@ from explorer.app.controls import steps
 from explorer.app.laboratory import Laboratory
 from explorer.app.runner import Runner
 from explorer.app.state import State
+from explorer.drawing import PLOTLY
+from explorer.figures import figures
 from explorer.turn import turn
 from explorer.worker import Worker
 from tests.results import good, scaled
@@ -200,7 +205,7 @@ def test_the_first_view_has_four_pictures_a_sentence_and_a_table_behind_each(sta
     outputs = [w for w in everything(started.widget) if isinstance(w, widgets.Output)]
     assert len(outputs) == 4
     for output in outputs:
-        figure = output.outputs[0]["data"]["application/vnd.plotly.v1+json"]
+        figure = output.outputs[0]["data"][PLOTLY]
         assert figure["data"]
     page = [w.value for w in everything(started.widget) if isinstance(w, widgets.HTML)]
     assert any('role="status"' in value and "reuse" in value for value in page)
@@ -236,18 +241,29 @@ def test_a_scaling_has_its_pictures_and_is_drawn_relative_to_a_path_without_a_ru
     assert part.layout.display == "none" and len(outputs(lab)) == 4 and chosen.value == ""
 
 
-def test_the_lines_of_a_scaling_follow_the_supposed_f_and_nothing_else_is_drawn(lab):
+def test_the_lines_of_a_scaling_follow_the_supposed_f_in_the_pictures_on_show(lab):
     lab.pictures.show(scaled())
     before = [output.outputs for output in outputs(lab)]
-    control(lab, "Lines for an f so many times slower").value = 10
-    after = [output.outputs for output in outputs(lab)]
-    assert [old is new for old, new in zip(before, after, strict=True)] == [True] * 5 + [False]
-    layout = after[5][0]["data"]["application/vnd.plotly.v1+json"]["layout"]
-    assert layout["title"]["subtitle"]["text"].replace("<br>", " ").endswith("10 times slower")
+    slower = control(lab, "Lines for an f so many times slower")
+
+    def moved() -> list[dict[str, object]]:
+        values = (getattr(widget, "value", "") for widget in everything(lab.widget))
+        found = (re.search('class="explorer-moved" data-figure="(.*?)"', str(v)) for v in values)
+        return [json.loads(unescape(each.group(1))) for each in found if each]
+
+    slower.value = 10
+    assert [output.outputs for output in outputs(lab)] == before
+    drawn = figures(scaled(), "", 10)["scaling-heads-time"]
+    (figure,) = moved()
+    assert {name: figure[name] for name in ("data", "layout")} == json.loads(drawn.to_json())
     assert "were f 10 times slower: from 2 on" in lab.pictures._scaling_words.value
-    control(lab, "Times of the scaling").value = "reuse"
-    assert "were f 10 times slower" in lab.pictures._scaling_words.value
-    control(lab, "Lines for an f so many times slower").value = 1
+
+    control(lab, "Times of the scaling").value = "reuse"  # other pictures, which come as new ones
+    assert not moved()
+    title = outputs(lab)[5].outputs[0]["data"][PLOTLY]["layout"]["title"]
+    assert title["subtitle"]["text"].replace("<br>", " ").endswith("were f 10 times slower")
+    slower.value = 1
+    assert len(moved()) == 1
     assert "Fitted to the points" in lab.pictures._scaling_words.value
 
 

@@ -78,6 +78,25 @@ def test_a_typed_head_has_its_value_at_once_and_is_added(open_page: Open) -> Non
     expect(page.locator(".explorer-verdicts li")).to_have_count(3)
 
 
+def test_the_lines_of_a_scaling_follow_a_slider(open_page: Open) -> None:
+    page = open_page("?size=20&repeats=1&paths=recompute,reuse&scaling=heads&cutoff=0.05")
+    page.get_by_role("button", name="Run").click()  # a scaling does not run by itself
+    expect(page.get_by_text("Fitted to the points")).to_have_count(1)
+    wait_for_run(page, 6)
+    *_, measured = pictures(page)
+    slider = page.get_by_role("slider", name="f so many times slower")
+    expect(slider).to_have_attribute("aria-valuetext", "1.0")
+    for _ in range(20):
+        slider.press("ArrowRight")
+    expect(page.get_by_text("were f 10 times slower: ")).to_have_count(1)
+    plot = page.locator(".explorer-card-scaling-heads-time .js-plotly-plot")
+    expect(plot.locator(".gtitle-subtitle")).to_contain_text("were f 10 times")
+    *_, slower = pictures(page)
+    (line, points, *_), (line_before, points_before, *_) = slower, measured
+    assert points == points_before
+    assert 1 < line["y"][0] / line_before["y"][0] <= 10, "a head costs what it did"
+
+
 def test_run_and_cancel_in_a_long_run(open_page: Open) -> None:
     page = open_page(SMALL)
     wait_for_run(page)
