@@ -245,6 +245,9 @@ def _voila(sockets: list[socket.socket], preheat: int) -> Any:
 
     # Else it tells of every refused request, and that it takes Jupyter's milliseconds for seconds.
     logging.getLogger("tornado").setLevel(logging.ERROR)
+    # Of a server that is no singleton, Voila's parts tell here why a page did not start.
+    logging.getLogger("traitlets").addHandler(logging.StreamHandler())
+    logging.getLogger("traitlets").setLevel(logging.ERROR)
     # Where Voila looks for templates.
     jupyter_path = [str(_APP / "jupyter"), os.environ.get("JUPYTER_PATH", "")]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, jupyter_path))

@@ -233,6 +233,15 @@ def test_a_kernel_that_waits_for_its_visitor_is_not_ended() -> None:
     run_apart(scenario)
 
 
+BROKEN = """
+import nbformat
+cell = nbformat.v4.new_code_cell("raise RuntimeError('it does not start')")
+nbformat.write(nbformat.v4.new_notebook(cells=[cell]), "app.ipynb")
+server.notebook_path = lambda: server.Path("app.ipynb").resolve()
+sys.stderr = open("told", "w", buffering=1)
+"""
+
+
 @pytest.fixture
 def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[psutil.Popen, str]]:
     """A server started from another folder, and its link; a parameter is code that it runs."""
@@ -255,6 +264,18 @@ sys.exit(server.serve_app('127.0.0.1', 0, False))
             one.kill()
         process.wait()
         process.stdout.close()
+
+
+@pytest.mark.parametrize("running", [BROKEN], indirect=True)
+def test_why_a_page_did_not_start_is_told_in_the_terminal_alone(
+    running: tuple[psutil.Popen, str], tmp_path: Path
+) -> None:
+    _, link = running
+    with urllib.request.urlopen(link) as page:
+        shown = page.read().decode()
+    assert "explorer could not start" in shown and "it does not start" not in shown
+    told = (tmp_path / "told").read_text()
+    assert "RuntimeError" in told and "it does not start\n" in told
 
 
 LONG = "?size=2000&paths=recompute"
