@@ -11,6 +11,7 @@ imports torch.
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, fields, replace
 
@@ -80,6 +81,20 @@ class CostModel:
     def break_even(self) -> BreakEven | None:
         """Where a path that is not naive overtakes the naive reference."""
         return scan.break_even(tuple(self.scaling.paths), self.scaling.counts, self.seconds)
+
+    def outputs_up_to(self, heads: int, reference: str) -> int | None:
+        """The most entries of y with which `reuse` beats a naive path, where a pass through f costs
+        what it does at the first count; 0 for none, None where the points do not tell it."""
+        needed = {"backward"} | ({"forward"} if reference == "recompute" else set())
+        backward = self.low.backward
+        if not needed <= self.determined or backward == 0:
+            return None
+        naive, bare = (
+            predicted_seconds(path, Sizes(heads, outputs, self.inputs), self.low)
+            for path, outputs in ((reference, 1), ("reuse", 0))
+        )
+        # By more than rounding, as in the break-even.
+        return max(0, math.ceil((naive * (1 - 1e-9) - bare) / backward) - 1)
 
     def ends(self, cost: str) -> tuple[float, float]:
         """A cost, or the sum of several with + between them, at the first and the last count."""

@@ -450,6 +450,8 @@ def scaling(result: Result, along: Along, slower: float = 1.0) -> list[str]:
         turn = f"{where}, {found.path} is predicted to be faster than {found.reference}"
     supposed = "" if slower == 1 else f", were f {units.ratio(slower)} times slower"
     said = [f"By the number of {counted}{supposed}: {'; '.join(filter(None, (turn, throughout)))}."]
+    if "outputs" not in result.scaling and (widest := _widest(model, len(result.heads))):
+        said.append(widest)
     if slower == 1 and model.misfits:
         said.append(_fit(model))
     ended: dict[tuple[str, str], list[str]] = {}
@@ -470,6 +472,18 @@ def line(model: CostModel, slower: float) -> str:
     if not model.misfits:
         return "predicted from passes timed alone"
     return f"fitted passes and heads, {units.percent(model.misfit)} off"
+
+
+def _widest(model: CostModel, heads: int) -> str:
+    """Up to which y dy/dx by rows pays, as far as a scaling along the heads tells it."""
+    reference = next((name for name in NAIVE if name in model.scaling.paths), None)
+    if heads < 2 or reference is None or "reuse" not in model.scaling.paths:
+        return ""
+    most = model.outputs_up_to(heads, reference)
+    if most is None:
+        return ""
+    pays = f"up to {most} {'entry' if most == 1 else 'entries'} of y" if most else "for no y"
+    return f"At these costs, with {heads} heads, reuse would be faster than {reference} {pays}."
 
 
 def _fit(model: CostModel) -> str:

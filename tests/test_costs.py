@@ -145,6 +145,26 @@ def test_the_break_even_moves_with_f() -> None:
     assert model_in(scaled(), "heads").break_even == scaled().scaling["heads"].break_even
 
 
+@given(costs=st.builds(Costs.of, cost, cost, cost), heads=st.integers(1, 60))
+def test_reuse_pays_up_to_the_outputs_that_are_told(costs: Costs, heads: int) -> None:
+    result = modelled(same(costs), ("recompute", "retain_graph", "reuse"))
+    model = model_in(result, "heads")
+    for reference in NAIVE:
+        told = model.outputs_up_to(heads, reference)
+        assert told is not None
+        naive = predicted_seconds(reference, Sizes(heads, 1, 5), model.low)
+        last, next_ = (
+            predicted_seconds("reuse", Sizes(heads, m, 5), model.low) for m in (told, told + 1)
+        )
+        assert (told == 0 or last < naive) and next_ > naive * (1 - 1e-6)
+    exact = model_in(modelled(same(Costs.of(3.0, 2.0)), (*NAIVE, "reuse")), "heads")
+    assert exact.outputs_up_to(1, "retain_graph") == 0
+    assert exact.outputs_up_to(10, "retain_graph") == 9
+    assert exact.outputs_up_to(10, "recompute") == 23  # 50 s against 3 s and 2 s for each of them
+    alone = model_in(modelled(same(costs), ("recompute",)), "heads")
+    assert alone.outputs_up_to(3, "recompute") is None
+
+
 def test_auto_takes_in_the_model_what_is_then_cheapest() -> None:
     paths = ("reuse", "low_rank_vjp", "batched_vjp", "auto")
     # Alone a backward is cheap, under ten times its weight a batch is.

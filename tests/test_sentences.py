@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from explorer import sentences
-from explorer.engine.plan import Costs
+from explorer.engine.plan import NAIVE, Costs
 from explorer.experiment import Experiment
 from explorer.result import Curvature, HeadNorms, JacobianResult
 from tests.results import (
@@ -498,6 +498,20 @@ def test_what_was_fitted_is_told_as_far_as_the_points_tell_it() -> None:
     ), "a forward and 16 heads are always paid together"
     waiting = modelled(lambda count: costs, ("retain_graph", "reuse"), most=0)
     assert len(sentences.scaling(waiting, "heads")) == 1
+
+
+def test_without_a_scaling_along_the_outputs_the_widest_y_is_reckoned() -> None:
+    def said(heads: int, *paths: str) -> list[str]:
+        seen = modelled(lambda count: Costs.of(3.0, 2.0), paths)
+        (one,) = seen.heads.values()
+        many = {f"{number}": one for number in range(heads)}
+        return sentences.scaling(seen.model_copy(update={"heads": many}), "heads")
+
+    words = "At these costs, with 10 heads, reuse would be faster than"
+    assert f"{words} recompute up to 23 entries of y." in said(10, *NAIVE, "reuse")
+    assert f"{words} retain_graph up to 9 entries of y." in said(10, "retain_graph", "reuse")
+    for silent in (said(1, *NAIVE, "reuse"), said(10, *NAIVE), said(10, "reuse", "jvp")):
+        assert not any("At these costs" in each for each in silent)
 
 
 def test_a_supposed_f_has_its_own_break_even_and_no_fit() -> None:
