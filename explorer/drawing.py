@@ -176,7 +176,9 @@ def row_frame(
 
 def frame(title: str, *subtitle: str, height: int, above: int = 0, legend: int) -> go.Figure:
     """An empty figure; `height` is that of its axes in pixels."""
-    lines = [line for part in subtitle for line in textwrap.wrap(part, _SUBTITLE)]
+    # `n = 60` stays on one line.
+    parts = [part.replace(" = ", "\xa0=\xa0") for part in subtitle]
+    lines = [line for part in parts for line in textwrap.wrap(part, _SUBTITLE)]
     top = 44 + 16 * len(lines) + above
     # Two names to a line of the legend: what 360 pixels hold.
     bottom = 52 + (12 + 20 * math.ceil(legend / 2) if legend else 0)

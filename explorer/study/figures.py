@@ -72,10 +72,13 @@ def figures(study: Study, choice: Mapping[str, Value] | None = None) -> dict[str
 def _speed_up(study: Study) -> go.Figure:
     """How many times as fast as the naive path the fastest other one was, at every point."""
     curves, some = _few(_curves_of(study))
+    gains = map(sentences.gain, study.points)
+    wrong = any(each.wrong for each in gains if each is not None)
     figure = _frame(
         study,
         "Speed-up over the naive path",
-        "of the fastest path with right gradients; open mark: the naive ones are wrong",
+        "of the fastest path with right gradients"
+        + ("; open mark: the naive ones are wrong" if wrong else ""),
         some,
         axis="naive time over the fastest",
         legend=len(curves) if 1 < len(curves) <= _NAMED else 0,

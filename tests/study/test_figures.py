@@ -93,6 +93,8 @@ def test_an_open_mark_says_that_the_naive_gradients_are_wrong() -> None:
     assert found["data"][0]["marker"]["symbol"] == ["circle-open", "circle", "circle"]
     assert found["data"][0]["hovertext"][0].endswith("<br>recompute gives wrong gradients")
     assert "open mark" in found["layout"]["title"]["subtitle"]["text"]
+    right = drawn(study(["size=50,100"], growing), "speed-up")
+    assert "open mark" not in right["layout"]["title"]["subtitle"]["text"]
 
 
 def test_colour_is_the_second_axis_and_the_dash_the_third() -> None:
