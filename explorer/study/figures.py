@@ -72,8 +72,11 @@ def figures(study: Study, choice: Mapping[str, Value] | None = None) -> dict[str
 def _speed_up(study: Study) -> go.Figure:
     """How many times as fast as the naive path the fastest other one was, at every point."""
     curves, some = _few(_curves_of(study))
-    gains = map(sentences.gain, study.points)
-    wrong = any(each.wrong for each in gains if each is not None)
+    gains = [
+        [(p, each) for p in points if (each := sentences.gain(p)) is not None]
+        for _, points, *_ in curves
+    ]
+    wrong = any(each.wrong for found in gains for _, each in found)
     figure = _frame(
         study,
         "Speed-up over the naive path",
@@ -84,8 +87,7 @@ def _speed_up(study: Study) -> go.Figure:
         legend=len(curves) if 1 < len(curves) <= _NAMED else 0,
     )
     marked = _is_marked(curves)
-    for at, points, colour, dash, symbol in curves:
-        found = [(p, each) for p in points if (each := sentences.gain(p)) is not None]
+    for (at, _, colour, dash, symbol), found in zip(curves, gains, strict=True):
         name = ", ".join(f"{name}={text(value)}" for name, value in at.items()) or "speed-up"
         figure.add_trace(
             go.Scatter(
