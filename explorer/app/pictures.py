@@ -57,7 +57,7 @@ class Pictures:
         )
         self.relative_to.observe(guard(lambda change: self._redraw()), "value")
         self.slower = widgets.FloatLogSlider(
-            description="Lines for an f so many times slower",
+            description="Were f so many times slower",
             value=1,
             min=0,  # powers of ten
             max=3,

@@ -244,7 +244,7 @@ def test_a_scaling_has_its_pictures_and_is_drawn_relative_to_a_path_without_a_ru
 def test_the_lines_of_a_scaling_follow_the_supposed_f_in_the_pictures_on_show(lab):
     lab.pictures.show(scaled())
     before = [output.outputs for output in outputs(lab)]
-    slower = control(lab, "Lines for an f so many times slower")
+    slower = control(lab, "Were f so many times slower")
 
     def moved() -> list[dict[str, object]]:
         values = (getattr(widget, "value", "") for widget in everything(lab.widget))
