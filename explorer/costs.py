@@ -28,6 +28,7 @@ _OF_F = ("forward", "backward", "forward_mode", "batch", "batched")
 _ALONE = 1e-3  # weight of a prediction from passes timed alone, beside 1 of a measured point
 _NEAR = 0.1  # of a median: up to there a distance counts by its square
 _ROUNDS = 20  # of the reweighting: by then no cost moves by more than a thousandth
+_LONGEST = 1000  # steps of one solution, of which a few per cost are usual
 _ROUNDING = 1e-6  # of a cost of 1: what the points seem to leave open of it, and do not
 
 
@@ -180,7 +181,7 @@ def _costs(rows: NDArray[np.float64], aims: NDArray[np.float64]) -> tuple[Costs,
     if paid.any():
         scaled, weights = rows[:, paid] / scale[paid], np.ones(len(rows))
         for _ in range(_ROUNDS):
-            found[paid] = nnls(scaled * weights[:, None], aims * weights)[0]
+            found[paid] = nnls(scaled * weights[:, None], aims * weights, maxiter=_LONGEST)[0]
             distances = np.abs(scaled @ found[paid] - aims)
             weights = (_NEAR / np.maximum(distances, _NEAR)) ** 0.5
         found[paid] /= scale[paid]
