@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.io import to_html as plotly_div
 from plotly.offline import get_plotlyjs
 
-from explorer import sentences, tables
+from explorer import scaling_sentences, sentences, tables
 from explorer.comparing import figures as comparing_figures
 from explorer.comparing import sentences as comparing_sentences
 from explorer.comparing import tables as comparing_tables
@@ -99,7 +99,11 @@ def _of_result(result: Result) -> str:
         f"{escape(sentences.verdict(result, name))}"
         for name in sentences.few(result).heads
     )
-    scaling = (each for along in result.scaling for each in sentences.scaling(result, along))
+    scaling = (
+        sentence
+        for along in result.scaling
+        for sentence in scaling_sentences.scaling(result, along)
+    )
     return _page(
         result,
         title=f"{title}, {result.experiment.dtype}",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-from explorer import sentences, units
+from explorer import scaling_sentences, sentences, units
 from explorer.costs import CostModel, fitted
 from explorer.result import (
     Array,
@@ -141,7 +141,7 @@ def _by_count(scaling: Scaling, cell: Callable[[str, int], str]) -> list[tuple[s
 
 
 def _scaling(scaling: Scaling, what: str, in_brackets: str, rows: list[tuple[str, ...]]) -> Table:
-    counted = sentences.ALONG[scaling.along]
+    counted = scaling_sentences.ALONG[scaling.along]
     title = f"{what} against the number of {counted} (in brackets: {in_brackets})"
     return Table(title, (f"{counted[0].upper()}{counted[1:]}", *scaling.paths), tuple(rows))
 

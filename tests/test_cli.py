@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import explorer
-from explorer import sentences, signals
+from explorer import scaling_sentences, sentences, signals
 from explorer.cli import cli
 from explorer.engine.plan import PATHS
 from explorer.experiment import table
@@ -158,7 +158,7 @@ def test_scaling_is_printed_with_its_sentences_and_auto_with_its_plan(tmp_path: 
     assert result.experiment.scaling == ("heads",) and result.experiment.cutoff == 0.01
     lines = done.stdout.splitlines()
     assert lines[1] == sentences.plan(result) and "auto (reuse): 1 backward pass" in lines[1]
-    for sentence in sentences.scaling(result, "heads"):
+    for sentence in scaling_sentences.scaling(result, "heads"):
         assert sentence in lines
     for name in ("scaling-heads-passes", "scaling-heads-time"):
         for row in tables(result)[name].rows:

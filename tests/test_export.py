@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer import sentences
+from explorer import scaling_sentences, sentences
 from explorer.experiment import Experiment
 from explorer.export import to_html, write_text
 from explorer.figures import figures
@@ -178,7 +178,7 @@ def test_the_page_says_all_and_asks_for_nothing(make) -> None:  # type: ignore[n
         assert words in page.text
     assert sentences.plan(seen) in page.text
     for along in seen.scaling:
-        for sentence in sentences.scaling(seen, along):
+        for sentence in scaling_sentences.scaling(seen, along):
             assert sentence in page.text
     assert page.tags.count("details") == len(figures(seen))
     assert '<html lang="en">' in html

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets as widgets
 import plotly.graph_objects as go
 
-from explorer import sentences
+from explorer import scaling_sentences, sentences
 from explorer.app.control import Guard
 from explorer.app.downloads import picture_kind
 from explorer.comparing.comparison import Comparison
@@ -146,7 +146,7 @@ class Pictures:
         self._scaling_words.value = '<span class="explorer-caption">Scaling</span>' + listed(
             sentence
             for along in result.scaling
-            for sentence in sentences.scaling(result, along, self.slower.value)
+            for sentence in scaling_sentences.scaling(result, along, self.slower.value)
         )
 
     def _place(self, part: widgets.Box, grid: widgets.Box, names: list[str]) -> None:

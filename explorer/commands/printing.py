@@ -21,7 +21,7 @@ _POINTS = 40  # of a table of the points of a sweep; the file has them all
 
 def print_result(result: Result) -> None:
     """The sentences, the verdicts and the tables, on standard output."""
-    from explorer import sentences
+    from explorer import scaling_sentences, sentences
     from explorer.tables import tables
 
     _say(sentences.summary(result), sentences.plan(result))
@@ -34,7 +34,7 @@ def print_result(result: Result) -> None:
     _print_tables(tables(result).values())
     _say(*sentences.jacobian(result))
     for along in result.scaling:
-        _say(*sentences.scaling(result, along))
+        _say(*scaling_sentences.scaling(result, along))
     _say(*sentences.notes(result))
 
 

@@ -31,6 +31,7 @@ from explorer.drawing import (
 from explorer.experiment import Along
 from explorer.figures.paths import whiskers
 from explorer.result import Seconds
+from explorer.scaling_sentences import ALONG
 
 _ROW = 24  # pixels of a row: there are many
 _TALL = 34  # of one with words above its mark
@@ -208,7 +209,7 @@ def _scaling(comparison: Comparison, along: Along) -> go.Figure:
     powers = [count for count in every if str(count)[0] == "1"]
     ticks = powers if len(powers) > 1 else every
     figure.update_xaxes(
-        title_text=f"{of_result.ALONG[along]} (number)", type="log",
+        title_text=f"{ALONG[along]} (number)", type="log",
         tickvals=ticks, ticktext=[str(tick) for tick in ticks],
     )  # fmt: skip
     return figure

@@ -7,7 +7,8 @@ from explorer import units
 from explorer.comparing import sentences
 from explorer.comparing.comparison import Comparison
 from explorer.experiment import Along
-from explorer.sentences import ALONG, MANY
+from explorer.scaling_sentences import ALONG
+from explorer.sentences import MANY
 from explorer.tables import NONE, Table
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from explorer import sentences, units
+from explorer import scaling_sentences, sentences, units
 from explorer.costs import fitted
 from explorer.drawing import CURVES, GREY, frame, on_log_axis, safe, several, spread, style
 from explorer.figures.paths import whiskers
@@ -45,7 +45,7 @@ def time(result: Result, scaling: Scaling, relative_to: str, slower: float) -> g
         "Relative time" if reference else "Time",
         scaling,
         f"{result.environment.device_name}, {threads}, {result.experiment.dtype}",
-        f"marker: median; line: {sentences.line(model, slower)}",
+        f"marker: median; line: {scaling_sentences.line(model, slower)}",
         axis=f"time over that of {safe(relative_to)}" if reference else "time of one execution",
     )
     for number, (name, path) in enumerate(scaling.paths.items()):
@@ -96,14 +96,14 @@ def _curves(title: str, scaling: Scaling, *subtitle: str, axis: str) -> go.Figur
     """An empty figure with two logarithmic axes, the counts along the first."""
     figure = frame(
         f"{title} by number of {scaling.along}",
-        sentences.scanned(scaling),
+        scaling_sentences.scanned(scaling),
         *subtitle,
         height=CURVES,
         above=16,
         legend=len(scaling.paths),
     )
     figure.update_xaxes(
-        title_text=f"{sentences.ALONG[scaling.along]} (number)",
+        title_text=f"{scaling_sentences.ALONG[scaling.along]} (number)",
         type="log",
         tickvals=[count for count in scaling.counts if str(count)[0] == "1"],
         ticktext=[f"{count}" for count in scaling.counts if str(count)[0] == "1"],
