@@ -19,13 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer import scan
-from explorer.engine.plan import AUTOMATIC, Costs, Sizes, candidate_seconds, predicted_seconds
+from explorer.engine.plan import (
+    AUTOMATIC,
+    PATHS,
+    Costs,
+    Sizes,
+    candidate_seconds,
+    predicted_seconds,
+)
 from explorer.experiment import Along
 from explorer.result import BreakEven, Scaling
 
 _NAMES = tuple(each.name for each in fields(Costs))
 _OF_F = ("forward", "backward", "forward_mode", "batch", "batched")
 _ALONE = 1e-3  # weight of a prediction from passes timed alone, beside 1 of a measured point
+_BEYOND = 0.3  # its weight at a number of entries of y to which no point reaches
+_POINTS = 1.5  # for each cost in them, from which points are fitted
 _NEAR = 0.1  # of a median: up to there a distance counts by its square
 _ROUNDS = 20  # of the reweighting: by then no cost moves by more than a thousandth
 _LONGEST = 1000  # steps of one solution, of which a few per cost are usual
@@ -52,6 +61,7 @@ class CostModel:
             the sum of a forward and a backward pass, "forward + backward".
         misfits: of every measured point.
         candidates: what `auto` chooses from: the paths that were measured, or all without a point.
+        impossible: paths that cannot run at all; they take forever.
     """
 
     scaling: Scaling
@@ -60,10 +70,13 @@ class CostModel:
     high: Costs
     determined: frozenset[str]
     candidates: tuple[str, ...]
+    impossible: frozenset[str]
     misfits: tuple[Misfit, ...] = ()
 
     def seconds(self, path: str, count: int) -> float:
         """Seconds of one execution of a path at a count."""
+        if path in self.impossible:
+            return math.inf
         costs = scan.between(self.low, self.high, _share(self.scaling, count))
         sizes = _sizes(self.scaling, self.inputs, count)
         if path == "auto":
@@ -120,29 +133,40 @@ class CostModel:
 def fitted(scaling: Scaling, inputs: int) -> CostModel:
     """The model of a scaling, finished or partial, of an f at x of so many entries.
 
-    What the points leave open follows the predictions from passes that were timed alone; without
-    any point these are all there is.
+    What the points leave open follows the predictions from passes that were timed alone. As long as
+    there are few points for the costs that they share, these predictions are all there is; then
+    `misfits` is empty.
     """
     points = [
         (path, point)
         for path, seen in scaling.paths.items()
         for point in seen.measured
-        if point.seconds.median > 0
-    ]
+        if 0 < point.seconds.median < math.inf
+        # What a later version measured, and what auto took without a word, is not known here.
+        and path in PATHS and (point.taken or path) in PATHS and (point.taken or path) != "auto"
+    ]  # fmt: skip
     measured = [
         _row(scaling, inputs, point.taken or path, point.count, bool(point.taken))
         / point.seconds.median
         for path, point in points
     ]
-    alone = [
-        _ALONE * _row(scaling, inputs, path, count) / each.seconds
-        for path, seen in scaling.paths.items()
-        if path != "auto"  # which path it took, a prediction does not say
-        for count, each in zip(scaling.counts, seen.predicted, strict=True)
-        if each.seconds > 0
-    ]
+    paid = np.count_nonzero(np.any(np.array(measured) > 0, axis=0)) if measured else 0
+    if len(points) < _POINTS * paid:
+        points, measured = [], []
+    farthest = max((point.count for _, point in points), default=0)
+    alone, weights = [], []
+    for path, seen in scaling.paths.items():
+        if path == "auto" or path not in PATHS:  # which path auto took, a prediction does not say
+            continue
+        for count, each in zip(scaling.counts, seen.predicted, strict=True):
+            if 0 < each.seconds < math.inf:
+                # How costs grow, points on a part of the way tell badly; of a batch, nothing was
+                # timed alone.
+                beyond = scaling.along == "outputs" and count > farthest and path != "batched_vjp"
+                weights.append(_BEYOND if beyond and points else _ALONE)
+                alone.append(weights[-1] * _row(scaling, inputs, path, count) / each.seconds)
     rows = np.array([*measured, *alone]).reshape(-1, 2 * len(_NAMES))
-    low, high = _costs(rows, np.array([1.0] * len(measured) + [_ALONE] * len(alone)))
+    low, high = _costs(rows, np.array([1.0] * len(measured) + weights))
     known = {point.taken or path for path, point in points}
     model = CostModel(
         scaling=scaling,
@@ -151,6 +175,11 @@ def fitted(scaling: Scaling, inputs: int) -> CostModel:
         high=high,
         determined=_determined(rows[: len(measured)], scaling.along),
         candidates=tuple(path for path in AUTOMATIC if path in known) or AUTOMATIC,
+        impossible=frozenset(
+            path
+            for path, seen in scaling.paths.items()
+            if path not in PATHS or any(each.seconds == math.inf for each in seen.predicted)
+        ),
     )
     misfits = (
         Misfit(abs(model.seconds(path, point.count) / point.seconds.median - 1), path, point.count)

@@ -8,6 +8,7 @@ is what there is before the points; these give the cost model (`costs`) its numb
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
@@ -60,12 +61,17 @@ class Scan:
         self._fit = [count for count in self._counts if self._need(count) <= spare]
         self._points: dict[str, list[ScalingPoint]] = {path: [] for path in experiment.paths}
         self._ended = dict.fromkeys(experiment.paths, "")
-        if experiment.compile and "jvp" in self._ended:
-            self._ended["jvp"] = "forward mode does not go through a compiled f"
+        self._impossible = {"jvp"} & set(experiment.paths) if experiment.compile else set()
+        for path in self._impossible:
+            self._ended[path] = "forward mode does not go through a compiled f"
         self._break_even: BreakEven | None = None
 
     def run(self) -> Iterator[str | Scaling]:
         """Measures; yields what is measured next, in words, and what is known after each count."""
+        yield from self._run()
+        self._break_even = fitted(self.result, self._problem.x.numel()).break_even
+
+    def _run(self) -> Iterator[str | Scaling]:
         self._break_even = self._turn()
         if self._costly():
             return
@@ -90,7 +96,6 @@ class Scan:
                     yield f"scaling, {self._named(count)}: {path}"
                     points.append(self._measure(path, count, problem, every))
             yield self.result
-        self._break_even = fitted(self.result, self._problem.x.numel()).break_even
 
     @property
     def remaining(self) -> float:
@@ -137,8 +142,9 @@ class Scan:
         return scan.between(self._low, self._high, (count - first) / max(1, last - first))
 
     def _predicted(self, path: str, count: int) -> float:
-        sizes = self._sizes(count)
-        return predicted_seconds(path, sizes, self._costs_at(count))
+        if path in self._impossible:
+            return math.inf
+        return predicted_seconds(path, self._sizes(count), self._costs_at(count))
 
     def _turn(self) -> BreakEven | None:
         return scan.break_even(self._experiment.paths, self._counts, self._predicted)
@@ -147,7 +153,7 @@ class Scan:
         sizes, costs = self._sizes(count), self._costs_at(count)
         passes = expected_passes(path, sizes, costs)
         return ScalingPrediction(
-            seconds=predicted_seconds(path, sizes, costs),
+            seconds=self._predicted(path, count),
             forward_passes=passes.forward,
             backward_passes=passes.backward,
             forward_mode_passes=passes.forward_mode,

@@ -11,6 +11,7 @@ from explorer.result import Result, Scaling
 ALONG = {"heads": "heads K", "outputs": "entries of y, m"}
 """What a scaling counts, with its letter."""
 
+_NOTHING = 1e-7  # seconds: less than the call of anything
 _COSTS = {
     "forward": "a forward",
     "backward": "a VJP",
@@ -40,7 +41,9 @@ def scaling(result: Result, along: Along, slower: float = 1.0) -> list[str]:
     model = fitted(result.scaling[along], result.function.inputs).slower(slower)
     found, counted = model.break_even, ALONG[along]
     throughout = _faster_throughout(model)
-    if found is None and not throughout:
+    if not set(NAIVE) & set(model.scaling.paths):
+        turn = "no naive path was chosen, with which others could break even"
+    elif found is None and not throughout:
         turn = "no break-even with a naive path is predicted"
     elif found is None:
         turn = ""
@@ -90,8 +93,9 @@ def _fit(model: CostModel) -> str:
     told = []
     for name, words in _COSTS.items():
         ends = model.ends(name)
-        if name in model.determined and any(ends):
-            told.append(f"{words} {' to '.join(dict.fromkeys(map(units.seconds, ends)))}")
+        if name in model.determined:
+            cost = " to ".join(dict.fromkeys(map(units.seconds, ends)))
+            told.append(f"{words} {cost if max(ends) > _NOTHING else 'next to nothing'}")
     counts = model.scaling.counts
     of = f" of f with {counts[0]} to {counts[-1]} outputs" if model.low != model.high else ""
     costs = f"Fitted to the points{of}: {units.listed(told)}. " if told else ""

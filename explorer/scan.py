@@ -5,6 +5,7 @@ Plain arithmetic on the plan's predictions; nothing here imports torch.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -16,7 +17,7 @@ from explorer.experiment import Along, Experiment
 from explorer.functions.description import Setting
 from explorer.result import BreakEven
 
-MOST_HEADS = 1000
+MOST_HEADS = MOST_OUTPUTS = 1000
 HEADS = 16  # while the entries of y are counted
 RUNS = 3  # timed runs of a point, at most
 LONG = 0.1  # seconds from which a point's first run is its only one
@@ -26,7 +27,8 @@ CostsAt = Callable[[int], Costs]
 
 
 def counts(experiment: Experiment, along: Along) -> tuple[int, ...]:
-    """1, 2, 5, 10, … up to 1000 heads, or to the most entries of y that f can have.
+    """1, 2, 5, 10, … up to 1000 heads, or to the most entries of y that f can have, 1000 where its
+    description sets no limit.
 
     Empty where f has no parameter for the entries of y.
     """
@@ -35,7 +37,8 @@ def counts(experiment: Experiment, along: Along) -> tuple[int, ...]:
         own = {field.name: field for field in experiment.described.parameters}
         if "outputs" not in own:
             return ()
-        most = int(own["outputs"].maximum)
+        limit = own["outputs"].maximum
+        most = int(limit) if math.isfinite(limit) else MOST_OUTPUTS
     powers = (10**exponent for exponent in range(len(str(most))))
     return tuple(n for power in powers for n in (power, 2 * power, 5 * power) if n <= most)
 
@@ -51,8 +54,9 @@ def setting(experiment: Experiment, along: Along, count: int) -> Setting:
 def sizes(experiment: Experiment, along: Along, count: int) -> Sizes:
     """K heads, m and n at a count; the heads of the view have the highest rank there is."""
     described, at = experiment.described, setting(experiment, along, count)
-    heads = count if along == "heads" else HEADS
-    return Sizes(heads, described.outputs(at), described.inputs(at))
+    if along == "heads":
+        return Sizes(count, described.outputs(at), described.inputs(at))
+    return Sizes(HEADS, count, described.inputs(at))
 
 
 def executions(first: float, repeats: int) -> int:

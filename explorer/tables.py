@@ -124,7 +124,8 @@ def _scaled_times(model: CostModel) -> Table:
 
     def cell(path: str, count: int) -> str:
         measured = {point.count: point.seconds.median for point in scaling.paths[path].measured}
-        expected = f"({units.seconds(model.seconds(path, count))})"
+        predicted = model.seconds(path, count)
+        expected = f"({units.seconds(predicted)})" if predicted < math.inf else NONE
         return f"{units.seconds(measured[count])} {expected}" if count in measured else expected
 
     rows = _by_count(scaling, cell)

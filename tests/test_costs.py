@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from explorer.costs import CostModel, fitted
 from explorer.engine.plan import AUTOMATIC, NAIVE, PATHS, Costs, Sizes, choose, predicted_seconds
 from explorer.experiment import Along, Experiment
 from explorer.functions import FUNCTIONS
-from explorer.result import BreakEven, Result
+from explorer.result import BreakEven, Result, ScalingPath
 from explorer.scan import counts, sizes
 from tests.results import modelled, scaled
 
@@ -190,6 +191,59 @@ def test_points_of_auto_alone_tell_the_costs_of_what_it_took(path: str) -> None:
     assert {p.taken for p in result.scaling["heads"].paths["auto"].measured} >= {path}
     model = model_in(result, "heads")
     assert model.misfit < 1e-3
+
+
+def test_with_few_points_the_passes_timed_alone_are_all_there_is() -> None:
+    for most, fit in ((1, False), (2, True)):  # 8 costs, of which 7 are in 8 paths at one count
+        model = model_of(*EVERY, most=most, alone=OFF)
+        assert bool(model.misfits) == bool(model.determined) == fit
+        factor = 1 if fit else 3
+        exact = predicted_seconds("recompute", Sizes(50, 3, 5), KNOWN)
+        assert model.seconds("recompute", 50) == pytest.approx(factor * exact, rel=1e-3)
+
+
+def test_how_costs_grow_is_not_read_off_the_first_few_outputs_alone() -> None:
+    def costs(count: int) -> Costs:
+        share = (count - 1) / 99
+        return replace(KNOWN, forward=1e-3 + 7e-3 * share, backward=3e-3 + 12e-3 * share)
+
+    noise = random.Random(0)
+    few = modelled(
+        costs, EVERY, "outputs", most=5, disturb=lambda path, count: noise.uniform(0.8, 1.25)
+    )
+    model = model_in(few, "outputs")
+    assert model.misfits
+    for path in ("recompute", "retain_graph", "reuse", "jvp"):
+        exact = predicted_seconds(path, Sizes(16, 100, 5), costs(100))
+        assert model.seconds(path, 100) == pytest.approx(exact, rel=0.25)
+
+
+def test_a_path_that_cannot_run_takes_forever_and_breaks_even_with_none() -> None:
+    result = modelled(same(KNOWN), ("recompute", "reuse", "jvp"), outputs=20)
+    scaling = result.scaling["heads"]
+    never = tuple(
+        each.model_copy(update={"seconds": math.inf}) for each in scaling.paths["jvp"].predicted
+    )
+    jvp = ScalingPath(predicted=never, ended="forward mode does not go through it")
+    model = fitted(scaling.model_copy(update={"paths": {**scaling.paths, "jvp": jvp}}), 5)
+    assert model.seconds("jvp", 1) == model.slower(10).seconds("jvp", 100) == math.inf
+    assert model.break_even is not None and model.break_even.path == "reuse"
+
+
+def test_what_a_later_version_measured_is_left_out() -> None:
+    result = modelled(same(KNOWN), (*NAIVE, "reuse", "auto"))
+    scaling = result.scaling["heads"]
+    auto = scaling.paths["auto"]
+    taken = [each.model_copy(update={"taken": "magic"}) for each in auto.measured]
+    strange = {
+        "magic": scaling.paths["reuse"],
+        "auto": auto.model_copy(update={"measured": (*taken, auto.measured[0])}),
+        "torchjd": auto.model_copy(update={"measured": ()}),
+    }
+    model = fitted(scaling.model_copy(update={"paths": {**scaling.paths, **strange}}), 5)
+    assert set(model.typical) == {*NAIVE, "reuse", "auto"}
+    assert len(model.misfits) == 3 * 7 + 1
+    assert model.seconds("magic", 3) == math.inf
 
 
 def test_times_of_nothing_are_left_out() -> None:

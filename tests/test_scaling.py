@@ -166,6 +166,15 @@ def test_an_f_that_does_not_fit_into_memory_is_not_built() -> None:
 
 
 @pytest.mark.usefixtures("limited")
+def test_forward_mode_of_a_compiled_f_is_not_predicted() -> None:
+    result = made(paths="retain_graph,jvp", compile=True).result
+    assert result.paths["jvp"].ended == "forward mode does not go through a compiled f"
+    assert {each.seconds for each in result.paths["jvp"].predicted} == {math.inf}
+    assert all(math.isfinite(each.seconds) for each in result.paths["retain_graph"].predicted)
+    assert Scaling.model_validate_json(result.model_dump_json()) == result
+
+
+@pytest.mark.usefixtures("limited")
 def test_what_remains_falls_to_nothing() -> None:
     one = made(paths="recompute,reuse", cutoff=60.0)
     remaining = [one.remaining for _ in one.run()]

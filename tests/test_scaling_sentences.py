@@ -67,6 +67,18 @@ def test_without_a_scaling_along_the_outputs_the_widest_y_is_reckoned() -> None:
         assert not any("At these costs" in each for each in silent)
 
 
+def test_a_cost_of_nothing_is_told_as_well() -> None:
+    seen = modelled(lambda count: Costs(0.0, 3e-3, 7e-3, 1.0, 1.0, 5e-5), (*NAIVE, "reuse"))
+    words = "Fitted to the points: a forward next to nothing, a VJP 3 ms and a head 50 µs. "
+    assert any(each.startswith(words) for each in scaling(seen, "heads"))
+
+
+def test_without_a_naive_path_there_is_nothing_to_break_even_with() -> None:
+    for paths in (("reuse",), ("jvp", "auto")):
+        said = scaling(modelled(lambda count: Costs.of(1.0, 1.0), paths), "heads")[0]
+        assert said.endswith(" K: no naive path was chosen, with which others could break even.")
+
+
 def test_a_supposed_f_has_its_own_break_even_and_no_fit() -> None:
     costs = Costs.of(1e-3, 1e-4, 1e-3)
     seen = modelled(lambda count: replace(costs, rows=1e-3), ("retain_graph", "low_rank_vjp"))

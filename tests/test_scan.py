@@ -1,8 +1,9 @@
 """The Scaling view's arithmetic: counts, cut-off and break-even."""
 
 import pytest
+import torch
 
-from explorer import scan
+from explorer import own, scan
 from explorer.engine.plan import Costs, predicted_seconds
 from explorer.experiment import Experiment
 
@@ -14,6 +15,15 @@ def test_counts_are_1_2_5_up_to_the_most_there_are() -> None:
     assert scan.counts(MATRIX, "heads") == (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
     assert scan.counts(NETWORK, "outputs") == (*scan.counts(NETWORK, "heads"), 2000)
     assert scan.counts(MATRIX, "outputs") == ()
+
+
+def test_outputs_of_ones_own_f_are_counted_to_1000_where_it_sets_no_limit() -> None:
+    def wide(x: torch.Tensor, outputs: int = 3) -> torch.Tensor:
+        return x.sum() * torch.ones(outputs)
+
+    chosen = Experiment(own.register(wide, torch.ones(2), ()).name)
+    assert scan.counts(chosen, "outputs") == scan.counts(MATRIX, "heads")
+    assert scan.sizes(chosen, "outputs", 500).outputs == 500
 
 
 def test_sizes_at_a_count() -> None:

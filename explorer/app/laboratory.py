@@ -178,6 +178,10 @@ class Laboratory(Panel):
     def expected(self, experiment: Experiment) -> float:
         return self._pace.seconds(experiment)
 
+    def _reset(self) -> None:
+        super()._reset()
+        self.pictures.reset()
+
     def _learn(self, change: Any) -> None:
         if change["new"].status == "done":
             self._pace.learn(change["new"])

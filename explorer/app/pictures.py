@@ -80,6 +80,11 @@ class Pictures:
         )
         self.widget.add_class("explorer-pictures")
 
+    def reset(self) -> None:
+        """The choices of how a scaling is drawn as at the beginning."""
+        self.slower.value = 1
+        self.relative_to.value = ""
+
     def announce(self, sentence: str) -> None:
         """Says in the place of the summary why there is no picture yet."""
         self._summary.value = status(sentence)

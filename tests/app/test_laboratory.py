@@ -262,8 +262,8 @@ def test_the_lines_of_a_scaling_follow_the_supposed_f_in_the_pictures_on_show(la
     assert not moved()
     title = outputs(lab)[5].outputs[0]["data"][PLOTLY]["layout"]["title"]
     assert title["subtitle"]["text"].replace("<br>", " ").endswith("were f 10 times slower")
-    slower.value = 1
-    assert len(moved()) == 1
+    lab.pictures.reset()
+    assert slower.value == 1 and control(lab, "Times of the scaling").value == ""
     assert "Fitted to the points" in lab.pictures._scaling_words.value
 
 
@@ -324,9 +324,11 @@ def test_cancel_ends_a_long_run_keeps_the_last_result_and_says_so(started):
 
 
 def test_reset_brings_the_default_experiment_back_and_runs_it(started):
+    control(started, "Were f so many times slower").value = 10
     control(started, "Seed").value = "wrong"
     started.reset.click()
     assert control(started, "Seed").value == "0"
+    assert control(started, "Were f so many times slower").value == 1
     assert problems(started) == []
     until(lambda: started.runner.result.experiment.size == 200)
 
