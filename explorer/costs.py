@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from explorer import scan
 from explorer.engine.plan import (
     AUTOMATIC,
+    NAIVE,
     PATHS,
+    PEER,
     Costs,
     Sizes,
     candidate_seconds,
     predicted_seconds,
 )
 from explorer.experiment import Along
-from explorer.result import BreakEven, Scaling
+from explorer.result import BreakEven, Scaling, ScalingPoint
 
 _NAMES = tuple(each.name for each in fields(Costs))
 _OF_F = ("forward", "backward", "forward_mode", "batch", "batched")
@@ -52,9 +54,10 @@ class Misfit:
 
 @dataclass(frozen=True)
 class CostModel:
-    """What every path takes at every count of a scaling.
+    """What every path takes at every count of a scaling, in seconds.
 
     Attributes:
+        scaling: what was measured, and predicted from passes timed alone.
         inputs: entries of x.
         low, high: the costs at the first and at the last count.
         determined: the costs that the points determine by themselves; where they determine only
@@ -96,6 +99,25 @@ class CostModel:
         """Where a path that is not naive overtakes the naive reference."""
         return scan.break_even(tuple(self.scaling.paths), self.scaling.counts, self.seconds)
 
+    @property
+    def reference(self) -> str | None:
+        """The naive path that the others are held against; None where there is none."""
+        return scan.reference(self.scaling.paths)
+
+    @property
+    def throughout(self) -> tuple[str, ...]:
+        """The paths that beat the naive reference at every count; a peer does not count."""
+        if self.reference is None:
+            return ()
+        counts = self.scaling.counts
+        naive = {count: self.seconds(self.reference, count) for count in counts}
+        return tuple(
+            path
+            for path in self.scaling.paths
+            if path not in (*NAIVE, PEER)
+            and all(scan.faster(self.seconds(path, count), naive[count]) for count in counts)
+        )
+
     def outputs_up_to(self, heads: int, reference: str) -> int | None:
         """The most entries of y with which `reuse` beats a naive path, where a pass through f costs
         what it does at the first count; 0 for none, None where the points do not tell it."""
@@ -107,8 +129,10 @@ class CostModel:
             predicted_seconds(path, Sizes(heads, outputs, self.inputs), self.low)
             for path, outputs in ((reference, 1), ("reuse", 0))
         )
-        # By more than rounding, as in the break-even.
-        return max(0, math.ceil((naive * (1 - 1e-9) - bare) / backward) - 1)
+        most = max(0, math.ceil((naive - bare) / backward))
+        while most and not scan.faster(bare + most * backward, naive):
+            most -= 1
+        return most
 
     def ends(self, cost: str) -> tuple[float, float]:
         """A cost, or the sum of several with + between them, at the first and the last count."""
@@ -137,14 +161,7 @@ def fitted(scaling: Scaling, inputs: int) -> CostModel:
     there are few points for the costs that they share, these predictions are all there is; then
     `misfits` is empty.
     """
-    points = [
-        (path, point)
-        for path, seen in scaling.paths.items()
-        for point in seen.measured
-        if 0 < point.seconds.median < math.inf
-        # What a later version measured, and what auto took without a word, is not known here.
-        and path in PATHS and (point.taken or path) in PATHS and (point.taken or path) != "auto"
-    ]  # fmt: skip
+    points = _points(scaling)
     measured = [
         _row(scaling, inputs, point.taken or path, point.count, bool(point.taken))
         / point.seconds.median
@@ -153,18 +170,12 @@ def fitted(scaling: Scaling, inputs: int) -> CostModel:
     paid = np.count_nonzero(np.any(np.array(measured) > 0, axis=0)) if measured else 0
     if len(points) < _POINTS * paid:
         points, measured = [], []
-    farthest = max((point.count for _, point in points), default=0)
-    alone, weights = [], []
-    for path, seen in scaling.paths.items():
-        if path == "auto" or path not in PATHS:  # which path auto took, a prediction does not say
-            continue
-        for count, each in zip(scaling.counts, seen.predicted, strict=True):
-            if 0 < each.seconds < math.inf:
-                # How costs grow, points on a part of the way tell badly; of a batch, nothing was
-                # timed alone.
-                beyond = scaling.along == "outputs" and count > farthest and path != "batched_vjp"
-                weights.append(_BEYOND if beyond and points else _ALONE)
-                alone.append(weights[-1] * _row(scaling, inputs, path, count) / each.seconds)
+    predictions = _predictions(scaling, max((point.count for _, point in points), default=None))
+    alone = [
+        weight * _row(scaling, inputs, path, count) / seconds
+        for path, count, seconds, weight in predictions
+    ]
+    weights = [weight for *_, weight in predictions]
     rows = np.array([*measured, *alone]).reshape(-1, 2 * len(_NAMES))
     low, high = _costs(rows, np.array([1.0] * len(measured) + weights))
     known = {point.taken or path for path, point in points}
@@ -186,6 +197,36 @@ def fitted(scaling: Scaling, inputs: int) -> CostModel:
         for path, point in points
     )
     return replace(model, misfits=tuple(misfits))
+
+
+def _points(scaling: Scaling) -> list[tuple[str, ScalingPoint]]:
+    """The points that tell something, each with its path: not what a later version measured, nor
+    what auto took without a word."""
+    return [
+        (path, point)
+        for path, seen in scaling.paths.items()
+        for point in seen.measured
+        if path in PATHS
+        and (point.taken or path) in PATHS
+        and (point.taken or path) != "auto"
+        and 0 < point.seconds.median < math.inf
+    ]
+
+
+def _predictions(
+    scaling: Scaling, farthest: int | None
+) -> list[tuple[str, int, float, float]]:
+    """(path, count, seconds, weight) of what is predicted from passes timed alone; points reach as
+    far as a count, None without any."""
+    return [
+        # Points on a part of the way tell badly how costs grow; of a batch nothing is timed alone.
+        (path, count, each.seconds, _BEYOND if beyond and path != "batched_vjp" else _ALONE)
+        for path, seen in scaling.paths.items()
+        if path in PATHS and path != "auto"  # which path auto took, a prediction does not say
+        for count, each in zip(scaling.counts, seen.predicted, strict=True)
+        if 0 < each.seconds < math.inf
+        for beyond in [scaling.along == "outputs" and farthest is not None and count > farthest]
+    ]
 
 
 def _row(

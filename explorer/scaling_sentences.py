@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from explorer import units
 from explorer.costs import CostModel, fitted
-from explorer.engine.plan import NAIVE, PEER
 from explorer.experiment import Along
 from explorer.result import Result, Scaling
 
@@ -40,8 +39,13 @@ def scaling(result: Result, along: Along, slower: float = 1.0) -> list[str]:
     """
     model = fitted(result.scaling[along], result.function.inputs).slower(slower)
     found, counted = model.break_even, ALONG[along]
-    throughout = _faster_throughout(model)
-    if not set(NAIVE) & set(model.scaling.paths):
+    throughout = ""
+    if names := list(model.throughout):
+        are = "is" if len(names) == 1 else "are"
+        throughout = (
+            f"{units.listed(names)} {are} predicted to be faster than {model.reference} throughout"
+        )
+    if model.reference is None:
         turn = "no naive path was chosen, with which others could break even"
     elif found is None and not throughout:
         turn = "no break-even with a naive path is predicted"
@@ -78,7 +82,7 @@ def line(model: CostModel, slower: float) -> str:
 
 def _widest(model: CostModel, heads: int) -> str:
     """Up to which y dy/dx by rows pays, as far as a scaling along the heads tells it."""
-    reference = next((name for name in NAIVE if name in model.scaling.paths), None)
+    reference = model.reference
     if heads < 2 or reference is None or "reuse" not in model.scaling.paths:
         return ""
     most = model.outputs_up_to(heads, reference)
@@ -104,23 +108,3 @@ def _fit(model: CostModel) -> str:
         f"{costs}The fitted lines are {units.percent(model.misfit)} off at the median, "
         f"{units.percent(worst.part)} at most ({worst.path} at {worst.count})."
     )
-
-
-def _faster_throughout(model: CostModel) -> str:
-    """The clause on the paths that are predicted to beat the naive one at every count."""
-    paths, counts = model.scaling.paths, model.scaling.counts
-    reference = next((name for name in NAIVE if name in paths), None)
-    if reference is None:
-        return ""
-    naive = {count: model.seconds(reference, count) for count in counts}
-    names = [
-        name
-        for name in paths
-        if name not in (*NAIVE, PEER)
-        # By more than rounding, as in the break-even.
-        and all(model.seconds(name, count) < naive[count] * (1 - 1e-9) for count in counts)
-    ]
-    if not names:
-        return ""
-    are = "is" if len(names) == 1 else "are"
-    return f"{units.listed(names)} {are} predicted to be faster than {reference} throughout"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
@@ -21,6 +21,7 @@ MOST_HEADS = MOST_OUTPUTS = 1000
 HEADS = 16  # while the entries of y are counted
 RUNS = 3  # timed runs of a point, at most
 LONG = 0.1  # seconds from which a point's first run is its only one
+_ROUNDING = 1e-9
 
 CostsAt = Callable[[int], Costs]
 """The costs of one pass and one head at a count."""
@@ -82,6 +83,18 @@ def between(low: Costs, high: Costs, share: float) -> Costs:
     return Costs(*(a + share * (b - a) for a, b in ends))
 
 
+def reference(paths: Iterable[str]) -> str | None:
+    """The naive path that the others are held against; None where there is none."""
+    given = set(paths)
+    return next((path for path in NAIVE if path in given), None)
+
+
+def faster(own: float, other: float) -> bool:
+    """Whether predicted seconds are less than others by more than rounding: the same passes are
+    the same time."""
+    return own < other * (1 - _ROUNDING)
+
+
 def break_even(
     paths: Sequence[str], counts: Sequence[int], predicted: Callable[[str, int], float]
 ) -> BreakEven | None:
@@ -91,27 +104,26 @@ def break_even(
     first and the last of `counts`, or no naive path is there to compare with. A path that is ahead
     at two neighbours of `counts` is taken to be ahead between them.
     """
-    reference = next((path for path in NAIVE if path in paths), None)
-    if reference is None:
+    naive = reference(paths)
+    if naive is None:
         return None
-    naive = cache(lambda count: predicted(reference, count))
 
-    def faster(path: str, count: int) -> bool:
-        # By more than rounding: the same passes are the same time.
-        return predicted(path, count) < naive(count) * (1 - 1e-9)
+    @cache
+    def ahead(path: str, count: int) -> bool:
+        return faster(predicted(path, count), predicted(naive, count))
 
     found = []
     for path in paths:
         if path in (*NAIVE, PEER):
             continue
-        first = faster(path, counts[0])
+        first = ahead(path, counts[0])
         for low, high in pairwise(counts):
-            if faster(path, high) != first:
+            if ahead(path, high) != first:
                 steps = range(low, high + 1)
-                turned = bisect_left(steps, True, key=lambda n: faster(path, n) != first)
+                turned = bisect_left(steps, True, key=lambda n: ahead(path, n) != first)
                 found.append((first, steps[turned] - first, path))
                 break
     if not found:
         return None
     loses, count, path = min(found, key=lambda each: each[:2])
-    return BreakEven(path=path, reference=reference, count=count, side="up to" if loses else "from")
+    return BreakEven(path=path, reference=naive, count=count, side="up to" if loses else "from")

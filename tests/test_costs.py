@@ -15,7 +15,7 @@ from explorer.engine.plan import AUTOMATIC, NAIVE, PATHS, Costs, Sizes, choose, 
 from explorer.experiment import Along, Experiment
 from explorer.functions import FUNCTIONS
 from explorer.result import BreakEven, Result, ScalingPath
-from explorer.scan import counts, sizes
+from explorer.scan import counts, setting, sizes
 from tests.results import modelled, scaled
 
 KNOWN = Costs(
@@ -258,10 +258,10 @@ def test_the_sizes_of_the_model_are_those_of_the_scan(name: str) -> None:
     experiment = Experiment(name)
     if not counts(experiment, "outputs"):
         return
-    inputs = sizes(experiment, "heads", 1).inputs
+    described, inputs = experiment.described, sizes(experiment, "heads", 1).inputs
     for count in counts(experiment, "outputs"):
-        at = sizes(experiment, "outputs", count)
-        assert (at.outputs, at.inputs) == (count, inputs)
+        at = setting(experiment, "outputs", count)
+        assert (described.outputs(at), described.inputs(at)) == (count, inputs)
 
 
 def test_naive_paths_are_the_references() -> None:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from explorer import scaling, scan
-from explorer.costs import fitted
 from explorer.engine.plan import PATHS, Costs, Passes, expected_passes
 from explorer.experiment import Along
 from explorer.functions import FUNCTIONS
@@ -181,12 +180,21 @@ def test_what_remains_falls_to_nothing() -> None:
     assert remaining[0] > 0 and one.remaining == 0
 
 
-@pytest.mark.usefixtures("limited", "a_second")
-def test_the_break_even_is_that_of_the_points_once_there_are_some() -> None:
-    scan = made(outputs=1, paths="retain_graph,reuse", cutoff=60.0)
-    first, *_, last = [told for told in scan.run() if isinstance(told, Scaling)]
-    for result in (first, last, scan.result):
-        assert result.break_even == BreakEven(
-            path="reuse", reference="retain_graph", count=2, side="from"
-        )
-    assert fitted(last, inputs=3).break_even == scan.result.break_even
+@pytest.mark.usefixtures("limited")
+def test_the_break_even_is_that_of_the_points_once_there_are_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+        """Alone all takes a second; in a path a forward-mode pass 1.5 s, and a head nothing."""
+        found = run()
+        passes = found[0] if isinstance(found, tuple) else None
+        if not isinstance(passes, Passes):
+            return 1.0, found
+        return passes.forward + passes.backward + 1.5 * passes.forward_mode, found
+
+    monkeypatch.setattr(scaling, "timed", timed)
+    scan = made(paths="retain_graph,jvp", cutoff=60.0)
+    *_, last = [told for told in scan.run() if isinstance(told, Scaling)]
+    alone = BreakEven(path="jvp", reference="retain_graph", count=3, side="from")
+    assert last.break_even == alone  # 3 + K seconds against 1 + 2 K
+    assert scan.result.break_even == alone.model_copy(update={"count": 4})  # 4.5 against 1 + K

@@ -48,15 +48,14 @@ def time(result: Result, scaling: Scaling, relative_to: str, slower: float) -> g
         f"marker: median; line: {scaling_sentences.line(model, slower)}",
         axis=f"time over that of {safe(relative_to)}" if reference else "time of one execution",
     )
+    counts = scaling.counts
+    unit = [model.seconds(relative_to, count) if reference else 1.0 for count in counts]
     for number, (name, path) in enumerate(scaling.paths.items()):
-        times = [model.seconds(name, count) for count in scaling.counts]
-        if reference:
-            others = [model.seconds(relative_to, count) for count in scaling.counts]
-            times = [
-                own / other if other else math.nan
-                for own, other in zip(times, others, strict=True)
-            ]
-        figure.add_trace(_curve(name, scaling.counts, times))
+        times = [
+            model.seconds(name, count) / other if other else math.nan
+            for count, other in zip(counts, unit, strict=True)
+        ]
+        figure.add_trace(_curve(name, counts, times))
         figure.add_trace(_measured_times(name, number, path, reference))
     if reference is None:
         figure.update_yaxes(tickformat="~s", ticksuffix="s")
