@@ -170,7 +170,7 @@ def fitted(scaling: Scaling, inputs: int) -> CostModel:
     paid = np.count_nonzero(np.any(np.array(measured) > 0, axis=0)) if measured else 0
     if len(points) < _POINTS * paid:
         points, measured = [], []
-    predictions = _predictions(scaling, max((point.count for _, point in points), default=None))
+    predictions = _predictions(scaling, points)
     alone = [
         weight * _row(scaling, inputs, path, count) / seconds
         for path, count, seconds, weight in predictions
@@ -214,19 +214,31 @@ def _points(scaling: Scaling) -> list[tuple[str, ScalingPoint]]:
 
 
 def _predictions(
-    scaling: Scaling, farthest: int | None
+    scaling: Scaling, points: list[tuple[str, ScalingPoint]]
 ) -> list[tuple[str, int, float, float]]:
-    """(path, count, seconds, weight) of what is predicted from passes timed alone; points reach as
-    far as a count, None without any."""
-    return [
-        # Points on a part of the way tell badly how costs grow; of a batch nothing is timed alone.
-        (path, count, each.seconds, _BEYOND if beyond and path != "batched_vjp" else _ALONE)
-        for path, seen in scaling.paths.items()
-        if path in PATHS and path != "auto"  # which path auto took, a prediction does not say
-        for count, each in zip(scaling.counts, seen.predicted, strict=True)
-        if 0 < each.seconds < math.inf
-        for beyond in [scaling.along == "outputs" and farthest is not None and count > farthest]
-    ]
+    """(path, count, seconds, weight) of what is predicted from passes timed alone.
+
+    Points on a part of the way tell badly how costs grow along the outputs: beyond them a
+    prediction weighs more, but for a batch, of which nothing is timed alone. How a pass in forward
+    mode grows, only `jvp` tells.
+    """
+    reach = {
+        forward_mode: max(
+            (p.count for path, p in points if ((p.taken or path) == "jvp") == forward_mode),
+            default=math.inf,
+        )
+        for forward_mode in (True, False)
+    }
+    found = []
+    for path, seen in scaling.paths.items():
+        if path == "auto" or path not in PATHS:  # which path auto took, a prediction does not say
+            continue
+        for count, each in zip(scaling.counts, seen.predicted, strict=True):
+            if 0 < each.seconds < math.inf:
+                beyond = count > reach[path == "jvp"] and path != "batched_vjp"
+                weight = _BEYOND if beyond and scaling.along == "outputs" else _ALONE
+                found.append((path, count, each.seconds, weight))
+    return found
 
 
 def _row(
